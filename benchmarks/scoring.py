@@ -1,4 +1,6 @@
-"""Pairs per second of a cross-encoder: CrossEncoder.predict of sentence-transformers beside every back end here.
+"""Pairs per second on a CPU: every family of neural rankers, then every back end, beside sentence-transformers.
+
+    WHYRANK_DATA=DATA python benchmarks/scoring.py [--quick]
 
 One trained model on all sides: the bundled one, written as a BertForSequenceClassification (its two layers over [CLS] are
 BERT's pooler and a classifier with one output). Pairs of mixed length: queries of TREC DL 2019 with their BM25 candidates
@@ -8,6 +10,7 @@ processor time is taken with one thread, so that it holds on a machine that othe
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
 from collections.abc import Callable
@@ -19,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from neural_models import FAMILIES, peer
 
 from whyrank.data import open_collection, open_run
 from whyrank.networks import network
@@ -138,9 +142,41 @@ def bundled(threads: int) -> None:
     )
 
 
+def families(root: Path, shape: str, pairs: int, names: list[str], rounds: int) -> None:
+    """Each family with random weights beside sentence-transformers or transformers, in turns, by processor time."""
+    torch.set_num_threads(1)
+    rows = mixed_pairs()[:pairs]
+    queries, docs = [query for _, query, _ in rows], [doc for _, _, doc in rows]
+    print(f"every family, {shape}, {len(rows)} pairs, threads: 1, processor time; ratios to the package named first")
+    for name in names:
+        family = FAMILIES[name]
+        folder = family.make(root / name, shape)
+        score = peer(name, folder, "cpu")
+        works: dict[str, Callable[[], np.ndarray]] = {family.peer: lambda score=score: score(queries, docs, 32)}
+        for precision in ("exact", "fast"):
+            options = {"device": "cpu", "precision": precision, **dict(family.arguments)}
+            spec = f"{family.ranker}:{folder}({','.join(f'{k}={v}' for k, v in options.items())})"
+            scorer, asked = open_ranker(spec)._scorer, TextPairs.of(queries, docs)
+            works[precision] = lambda scorer=scorer, asked=asked: replace(scorer)(asked)
+        for work in works.values():
+            work()
+        spent = timed(works, time.process_time, rounds)
+        rates = "  ".join(f"{what} {len(rows) / each:8.1f}/s" for what, each in spent.items())
+        ratios = [spent[family.peer] / spent[precision] for precision in ("exact", "fast")]
+        print(f"{name:<8} {rates}  ratios {ratios[0]:.2f} and {ratios[1]:.2f}", flush=True)
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="cross- and bi-encoders only, on few pairs")
+    parser.add_argument("--pairs", type=int, default=None, help="pairs of the table of families")
+    given = parser.parse_args()
     threads = torch.get_num_threads()
     with TemporaryDirectory() as place, quiet():
+        if given.quick:
+            families(Path(place), "6 x 384", given.pairs or 64, ["cross", "bi"], 3)
+            return
+        families(Path(place), "6 x 384", given.pairs or 100, list(FAMILIES), ROUNDS)
         folder = export(Path(place))
         compare(folder, threads, time.perf_counter, "wall time")
         compare(folder, 1, time.process_time, "processor time")

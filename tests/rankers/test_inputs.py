@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.rankers.neural.computing import Computing
-from whyrank.rankers.neural.inputs import InputLayout, Taken, TokenRows, fitting_sizes, lay_out
+from whyrank.rankers.neural.inputs import InputLayout, TokenRows, fitting_sizes, lay_out
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.rankers.neural.readers import PairReader
 from whyrank.rankers.neural.scorer import Scorer
@@ -29,16 +31,14 @@ def test_a_batch_is_what_joining_and_padding_give(queries, docs, before, between
         st.tuples(st.integers(0, len(queries) - 1), st.integers(0, len(docs) - 1)), min_size=1, max_size=6
     )
     query, doc = np.array(data.draw(codes), np.int32).T
-    sides, sizes = (TokenRows(tokenise, queries), TokenRows(tokenise, docs)), []
-    for rows, chosen in zip(sides, (query, doc), strict=True):
-        rows.add(chosen[:1])
-        rows.add(chosen)
-        sizes.append(np.array([data.draw(st.integers(0, size)) for size in rows.sizes[chosen].tolist()], np.int64))
+    taken, sizes = {}, []
+    for name, texts, chosen in (("query", queries, query), ("doc", docs, doc)):
+        rows = TokenRows(tokenise)
+        rows.of([texts[chosen[0]]])
+        numbers = rows.of(list(dict.fromkeys(texts)))[[list(dict.fromkeys(texts)).index(texts[i]) for i in chosen]]
+        sizes.append(np.array([data.draw(st.integers(0, size)) for size in rows.sizes[numbers].tolist()], np.int64))
+        taken[name] = rows, rows.cut(numbers, sizes[-1], last)
     layout = InputLayout((before, "query", between, "doc", after), (0, 0, 0, 1, 1), PAD)
-    taken = {
-        name: Taken.of(rows, chosen, size, last)
-        for name, rows, chosen, size in zip(("query", "doc"), sides, (query, doc), sizes, strict=True)
-    }
     found = lay_out(layout, taken, "cpu", multiple)
     width = found["input_ids"].shape[1]
     assert width % multiple == 0
@@ -103,3 +103,57 @@ def test_pairs_that_are_the_same_tokens_once_cut_are_read_once():
     found = Scorer(reader, Computing("cpu"))(TextPairs.of(["q", "q", "q"], ["abc", "abd", "ab"]))
     assert len({*found.tolist()}) == 1
     assert reader.batches == [1]
+
+
+def test_later_batches_are_no_larger_than_what_fitted():
+    reader, docs = Sums(room=3), [f"text {i:02}" for i in range(40)]
+    scorer = Scorer(reader, Computing("cpu"))
+    scorer(TextPairs.of(["q"] * 40, docs))
+    failed = sum(size > 3 for size in reader.batches)
+    scorer(TextPairs.of(["q"] * 40, [f"word {i:02}" for i in range(40)]))
+    assert sum(size > 3 for size in reader.batches) == failed > 0
+
+
+def test_a_call_that_fails_leaves_no_scores_behind():
+    reader, pairs = Sums(room=0), TextPairs.of(["q", "q"], ["a", "b"])
+    scorer = Scorer(reader, Computing("cpu"))
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        scorer(pairs)
+    reader.room = 9
+    assert scorer(pairs).tolist() == [ord("q") + ord("a"), ord("q") + ord("b")]
+
+
+@given(
+    st.lists(st.tuples(st.text("abc", max_size=6), st.text("abc", max_size=6)), min_size=1, max_size=30),
+    st.integers(1, 40), st.integers(1, 40), st.integers(1, 30),
+)  # fmt: skip
+def test_scores_do_not_depend_on_chunks_batches_and_calls(pairs, tokens, chunk, size):
+    class Small(Computing):
+        pass
+
+    Small.tokens, Small.chunk = tokens, chunk
+    reader = Sums(room=99)
+    scorer, queries, docs = Scorer(reader, Small("cpu")), *zip(*pairs, strict=True)
+    calls = [scorer(TextPairs.of(queries[i : i + size], docs[i : i + size])) for i in range(0, len(pairs), size)]
+    assert np.concatenate(calls).tolist() == [sum(map(ord, query + doc)) for query, doc in pairs]
+    assert sum(reader.batches) == len(set(pairs))  # each distinct pair once, in whatever call
+
+
+def test_texts_are_tokenised_while_the_chunk_before_is_computed():
+    """A model that goes on only once the texts of the next chunk are tokenised, which happens in another thread."""
+    chunks = [threading.Event() for _ in range(5)]
+
+    class Waiting(Sums):
+        def doc_ids(self, texts):
+            next(chunk for chunk in chunks if not chunk.is_set()).set()
+            return tokenise(texts)
+
+        def __call__(self, batch, side="pair"):
+            assert chunks[min(len(self.batches) + 1, 4)].wait(10)
+            return super().__call__(batch, side)
+
+    class Small(Computing):
+        tokens, chunk = 10_000, 2
+
+    found = Scorer(Waiting(room=9), Small("cpu"))(TextPairs.of(["q"] * 7, list("abcdefg")))
+    assert found.tolist() == [ord("q") + ord(letter) for letter in "abcdefg"]

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import whyrank
-from whyrank.core import BadInput, WhyrankError
+from whyrank.core import BadInput, Processes, WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural import Computing, by_length, model_folder
-from whyrank.rankers.neural.computing import has_bfloat16
+from whyrank.rankers.neural.computing import has_bfloat16, ignore_mask_values
 from whyrank.rankers.neural.passages import Passages, TextPairs, windows
 from whyrank.rankers.neural.scorer import ahead
 from whyrank.scoring import Engine
@@ -356,6 +356,69 @@ class TestNeuralRankers(RankerContract):
 
     def make(self):
         return open_ranker(self.spec)
+
+
+@pytest.mark.parametrize("name", [*KINDS, "qwen3"])
+def test_neither_order_nor_chunks_nor_batches_matter(models, monkeypatch, name):
+    spec = f"cross:{models.folder('qwen3')}" if name == "qwen3" else tiny(models, name)
+    expected, random = dict(zip(PAIRS, open_ranker(spec).score(QUERIES, DOCS).tolist(), strict=True)), Random(0)
+    for tokens, chunk, size in ((1, 1, 7), (90, 3, 50), (400, 16, 11), (10_000, 64, 50)):
+        monkeypatch.setattr(Computing, "tokens", tokens)
+        monkeypatch.setattr(Computing, "chunk", chunk)
+        monkeypatch.setattr(Computing, "texts", 2 * chunk)
+        ranker, pairs = open_ranker(spec), random.sample(PAIRS, len(PAIRS))
+        calls = [pairs[start : start + size] for start in range(0, len(pairs), size)]
+        found = np.concatenate([ranker.score(*zip(*call, strict=True)) for call in calls])
+        assert np.allclose(found, [expected[pair] for pair in pairs], rtol=0, atol=1e-4)
+
+
+# GPUs, as far as they can be tried without one
+
+
+@pytest.mark.parametrize("kind", ["cross", "xlmr", "modernbert", "qwen3", "t5", "bi", "sparse", "colbert"])
+def test_nothing_looks_at_what_is_on_a_gpu(models, kind):
+    """Tensors without values raise an error wherever a value is looked at, for which a GPU would have to be awaited."""
+    import torch
+    from transformers import PreTrainedModel
+
+    name = {"t5": "t5", "bi": "bi", "sparse": "sparse", "colbert": "late"}.get(kind, "cross")
+    expected = open_ranker(f"{name}:{models.folder(kind)}").score(QUERIES, DOCS)
+    ranker = open_ranker(f"{name}:{models.folder(kind)}")
+    reader = ranker._scorer.reader
+    ignore_mask_values(next(each for each in reader.module.modules() if isinstance(each, PreTrainedModel)))
+    assert np.allclose(ranker.score(QUERIES, DOCS), expected, rtol=1e-5, atol=1e-5)
+    side = "document" if reader.apart else "pair"
+    pairs = TextPairs.alone(DOCS[:3]) if reader.apart else TextPairs.of(QUERIES[:3], DOCS[:3])
+    batch = reader.prepare(pairs, side, Computing("cpu"), {})(np.arange(2)).batch(np.arange(2))
+    reader.module.to("meta")
+    with torch.inference_mode():
+        reader({name: tensor.to("meta") for name, tensor in batch.items()}, side)
+
+
+def test_each_worker_has_a_gpu_of_its_own(models, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    ranker = open_ranker(f"cross:{models.folder('cross')}")
+    assert (ranker.workers, ranker._computing.device, ranker.batch_size) == (3, "cuda", 16_384)
+    assert [Processes()._size(ranker), Processes(2)._size(ranker)] == [3, 2]
+    assert open_ranker(f"cross:{models.folder('cross')}(device=cpu)").workers is None
+    devices = []
+    for number in (1, 2, 3, 4):
+        monkeypatch.setattr("whyrank.rankers.neural.computing.worker_number", lambda number=number: number)
+        devices.append(Computing.of(None, "exact").device)
+    assert devices == ["cuda:1", "cuda:2", "cuda:0", "cuda:1"]
+
+
+def test_batches_fit_into_free_memory(monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (24 * 10**6, 10**9))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 3 * 10**6)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 3 * 10**6)
+    assert Computing("cuda").fitting(torch.nn.Linear(40, 60)) == 10_001  # 12 MB, three times 100 numbers of 4 bytes
+    assert Computing("cuda").fitting(torch.nn.Linear(40, 9960)) == 101
 
 
 # Ties

@@ -10,8 +10,8 @@ import pytest
 
 from whyrank.core import BadInput, WhyrankError
 from whyrank.rankers import open_ranker
+from whyrank.rankers.neural import Computing
 from whyrank.rankers.neural.pretrained import SIMILARITIES
-from whyrank.rankers.neural.scorer import Kept
 from whyrank.testing.examples import PAIRS
 
 QUERIES, DOCS = (list(texts) for texts in zip(*PAIRS, strict=True))
@@ -181,24 +181,35 @@ def test_the_models_own_prompts_and_similarity(models, tmp_path):
     )
 
 
+def embedded(ranker):
+    """How many texts the model has embedded so far, as a list that grows."""
+    made, reader = [], ranker._scorer.reader
+    encoded = reader.encoded
+    reader.encoded = lambda output: made.append(len(output)) or encoded(output)
+    return made
+
+
 def test_each_text_is_embedded_once(models):
     ranker = open_ranker(f"bi:{models.folder('bi')}")
-    reader, made = ranker._scorer.reader, []
-    rows = reader.rows
-    reader.rows = lambda output: made.append(len(output)) or rows(output)
+    made = embedded(ranker)
     ranker.score(["wall", "wall", "who"], ["a", "b", "a"])
     assert sum(made) == 4
     ranker.score(["who", "gray"], ["b", "c"])
     assert sum(made) == 6
 
 
-def test_what_is_kept_is_bounded():
-    kept = Kept(100)
-    for i in range(50):
-        kept.add(bytes([i]), i, 30)
-    assert [kept.get(bytes([i])) for i in (46, 47, 48, 49)] == [None, 47, 48, 49]
-    kept.add(b"large", "large", 1000)
-    assert kept.size == 0
+def test_what_is_kept_is_bounded(models, monkeypatch):
+    ranker = open_ranker(f"bi:{models.folder('bi')}")
+    made = embedded(ranker)
+    first = ranker.score(["who"] * 3, ["a", "b", "c"])
+    monkeypatch.setattr(Computing, "kept", 3 * 64 * 4 - 1)  # less than three vectors
+    assert ranker.score(["who", "wall"], ["a", "x"])[0] == first[0]  # whose score is kept
+    assert sum(made) == 4 + 3
+    monkeypatch.setattr("whyrank.rankers.neural.scorer._KEPT_SCORES", 2)
+    monkeypatch.setattr("whyrank.rankers.neural.scorer._KEPT_TOKENS", 1)
+    assert np.allclose(ranker.score(["who"] * 3, ["a", "b", "c"]), first, atol=1e-6)
+    assert sum(made) == 4 + 3 + 4
+    assert len(ranker._scorer.memory.scores.keys) == 3 + 1
 
 
 def test_a_head_that_training_left_in_the_configuration_is_no_reason(models, tmp_path):

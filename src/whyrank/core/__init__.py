@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         executor,
         executors,
         in_worker,
+        worker_number,
         working_with,
     )
     from whyrank.core.progress import Progress, printable, silent, track

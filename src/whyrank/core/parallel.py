@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import sha256
-from multiprocessing import resource_tracker
+from multiprocessing import current_process, resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from weakref import WeakKeyDictionary
@@ -82,7 +82,8 @@ class Processes:
     """Works on tasks in several processes of this machine.
 
     Attributes:
-        workers: the number of processes; None is one per core.
+        workers: the number of processes; None is what the shared object has as `workers` (a neural ranker on GPUs has
+            one for each), else one per core.
         timeout: most seconds for one task; a worker that takes longer is killed and replaced.
     """
 
@@ -99,13 +100,13 @@ class Processes:
         late: Late[Task, Result] | None = None,
     ) -> Results[Result]:  # fmt: skip
         """Yield the results as they complete."""
-        sent = _Sent.of(shared)
+        sent, size = _Sent.of(shared), self._size(shared)
         with tempfile.TemporaryDirectory(prefix="whyrank-") as folder:
             file = Path(folder, "shared")
             file.write_bytes(sent.payload)
 
             def submit(number: int, task: Task) -> Future[Any]:
-                executor, future = self._executor(), Future[Any]()
+                executor, future = self._executor(size), Future[Any]()
                 limit = None if self.timeout is None else (self.timeout, str(Path(folder, str(number))))
                 heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # also in processes that start now
                 try:
@@ -120,12 +121,12 @@ class Processes:
                 mark = Path(folder, str(number))
                 return mark.exists() and mark.stat().st_size > 0
 
-            pool = _Pool(self._size(), submit, BrokenExecutor, lambda running: self.close(), overdue)
+            pool = _Pool(size, submit, BrokenExecutor, lambda running: self.close(size), overdue)
             seconds = self.timeout or 0.0
             yield from _results(sent.name, pool, tasks, late and (lambda task: late(task, seconds)))
 
-    def close(self) -> None:
-        """End the worker processes; the next call starts others."""
+    def close(self, size: int | None = None) -> None:
+        """End the worker processes, of which there are `size`; the next call starts others."""
         usual = threading.excepthook
 
         def quiet(args: threading.ExceptHookArgs) -> None:
@@ -134,21 +135,21 @@ class Processes:
 
         threading.excepthook = quiet
         try:
-            self._executor().shutdown(kill_workers=True)
+            self._executor(size or self._size()).shutdown(kill_workers=True)
         finally:
             threading.excepthook = usual
 
-    def _size(self) -> int:
-        return self.workers or len(os.sched_getaffinity(0))
+    def _size(self, shared: object = None) -> int:
+        return self.workers or getattr(shared, "workers", None) or len(os.sched_getaffinity(0))
 
-    def _executor(self) -> Any:
+    def _executor(self, size: int) -> Any:
         from joblib.externals.loky import get_reusable_executor
 
         resource_tracker.ensure_running()  # which would hear interrupts again, were it started with the processes
-        threads = str(max(1, len(os.sched_getaffinity(0)) // self._size()))
+        threads = str(max(1, len(os.sched_getaffinity(0)) // size))
         env = {name: os.environ.get(name, threads) for name in _THREADS}
         return get_reusable_executor(
-            self._size(), timeout=_IDLE_SECONDS, env=env, initializer=_depend_on, initargs=(os.getpid(),)
+            size, timeout=_IDLE_SECONDS, env=env, initializer=_depend_on, initargs=(os.getpid(),)
         )
 
 
@@ -317,6 +318,15 @@ _working = threading.Event()
 def in_worker() -> bool:
     """Whether this process works for an executor in another one."""
     return _working.is_set()
+
+
+def worker_number() -> int | None:
+    """The number of this worker process among those of its executor, up to a multiple of how many there are.
+
+    None where this is no worker process.
+    """
+    number = re.search(r"\d+$", current_process().name)
+    return int(number[0]) if in_worker() and number else None
 
 
 def _work(

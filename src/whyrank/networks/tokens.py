@@ -55,7 +55,9 @@ class ModelTokenizer:
         """The first `most` tokens of each text."""
         cut = (text[: most * CHARACTERS_PER_TOKEN] for text in texts)
         valid = [text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") for text in cut]
-        found = self._tokenizer.encode_batch(valid, add_special_tokens=False)  # which refuses half surrogate pairs
+        found = self._tokenizer.encode_batch_fast(
+            valid, add_special_tokens=False
+        )  # which refuses half surrogate pairs
         return [np.array(encoding.ids[:most], dtype=np.int32) for encoding in found]
 
     def __len__(self) -> int:

@@ -39,6 +39,7 @@ from whyrank.scoring.store import ScoreStore
 BATCH_SIZE = 32
 PATIENCE = 20
 _COST_OF_LATE = 5  # of the patience, for a pair that took too long: each costs the whole time that is allowed
+_NOTED = 1024  # pairs of a batch that the ranker gets to know of
 _DRIFT = 1e-4  # scores may differ by this share between batches, of themselves and of the mean score
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 
@@ -197,7 +198,7 @@ class Job:
             failures = self._failures(rows[raised], list(found.reasons.values()))
             self.store.add(self.identity, self.pairs, rows[scored], found.values[scored], failures)
         if note := getattr(self.ranker, "note_scored", None):  # scores may come from another process
-            finite = rows[np.isfinite(found.values)]
+            finite = rows[np.isfinite(found.values)][:_NOTED]
             note(self.pairs.query_texts(finite), self.pairs.doc_texts(finite))
         return len(rows)
 

@@ -48,7 +48,9 @@ class Pairs(NamedTuple):
 
     def by_length(self, rows: Ints) -> Ints:
         """The given pairs by query, then by length of the document, so that batches need little padding."""
-        lengths = np.array([len(text) for text in self.docs.texts.tolist()], np.int64)
+        if not len(rows):
+            return rows
+        lengths = np.fromiter(map(len, self.docs.texts), np.int64, len(self.docs.texts))
         position = np.empty(len(lengths), np.int64)
         position[np.argsort(lengths, kind="stable")] = np.arange(len(lengths))
         key = self.query[rows] * len(lengths) + position[self.doc[rows]]

@@ -82,7 +82,7 @@ def compile_reader(reader: Reader, computing: Computing) -> Compiled:
     for texts in _EXAMPLES:
         pairs = TextPairs.of(*texts)
         every = np.arange(len(pairs.doc))
-        batches += [(reader.prepare(pairs, side, computing)(every).batch(every), side) for side in sides]
+        batches += [(reader.prepare(pairs, side, computing, {})(every).batch(every), side) for side in sides]
     (first, first_side), *others = batches
     names, threads = tuple(first), torch.get_num_threads()
 

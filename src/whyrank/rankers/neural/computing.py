@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from whyrank.core import WhyrankError, in_worker
+from whyrank.core import WhyrankError, in_worker, worker_number
 
 if TYPE_CHECKING:
     from torch import nn
@@ -21,6 +21,9 @@ HEAD = 2  # a linear layer with so few outputs gives scores
 _PACKAGES = {"openvino": ("openvino",), "onnx": ("onnxruntime", "onnx")}
 _QUICKEST = {True: ("openvino",), False: ("openvino", "onnx")}  # before torch, with bfloat16 arithmetic and without
 _TOKENS = 1024  # of a batch that one thread computes
+_KEPT_BYTES = 512 * 2**20  # of encodings
+_WHOLE_MASKS = "sdpa with whole masks"
+_COPIES = 3  # of the widest states that a layer holds at a time
 _MISSING = re.compile(r"^(\S+)\s*\|.*MISSING|newly initialized: \['([^']+)'", re.MULTILINE)
 log = logging.getLogger(__name__)
 
@@ -93,6 +96,35 @@ class Computing:
         return 16_384 if self.on_gpu else 1024
 
     @property
+    def texts(self) -> int:
+        """How many texts are encoded before they are compared."""
+        return 65_536 if self.on_gpu else 4096
+
+    @property
+    def kept(self) -> int:
+        """Bytes of encodings that outlive a call."""
+        return max(_KEPT_BYTES, self._free() // 4)
+
+    def fitting(self, module: nn.Module | None) -> int:
+        """How many tokens of a batch fit into half of a GPU's free memory, or 1.5 GiB, by the widths of layers."""
+        from torch import nn
+
+        layers = [layer for layer in (module.modules() if module else ()) if isinstance(layer, nn.Linear)]
+        widths = (
+            max((getattr(layer, name) for layer in layers), default=1) for name in ("in_features", "out_features")
+        )
+        return (self._free() // 2 if self.on_gpu else 3 * _KEPT_BYTES) // (_COPIES * 4 * sum(widths)) + 1
+
+    def _free(self) -> int:
+        """Bytes that are free on a GPU."""
+        import torch
+
+        if not self.on_gpu:
+            return 0
+        held = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return int(torch.cuda.mem_get_info(self.device)[0]) + held
+
+    @property
     def multiple(self) -> int:
         """What the width of a batch is a multiple of: matrix products on a GPU want multiples of 8."""
         return 8 if self.on_gpu else 1
@@ -120,16 +152,41 @@ class Computing:
         from transformers import PreTrainedModel
 
         model = model.to(self.device, torch.float32).eval().requires_grad_(False)
-        if self.half and self.backend == "torch":
-            transformers: list[Any] = [layer for layer in model.modules() if isinstance(layer, PreTrainedModel)]
-            inner = {id(part) for each in transformers for part in each.modules() if part is not each}
+        found: list[Any] = [layer for layer in model.modules() if isinstance(layer, PreTrainedModel)]
+        inner = {id(part) for each in found for part in each.modules() if part is not each}
+        transformers = [each for each in found if id(each) not in inner]
+        if self.on_gpu:
             for each in transformers:
-                if id(each) not in inner:
-                    each.to(torch.bfloat16).register_forward_hook(_to_fp32)
+                ignore_mask_values(each)
+        if self.half and self.backend == "torch":
+            for each in transformers:
+                each.to(torch.bfloat16).register_forward_hook(_to_fp32)
             for layer in model.modules():
                 if isinstance(layer, nn.Linear) and (layer.out_features <= HEAD or id(layer) not in inner):
                     in_fp32(layer)
         return model
+
+
+def ignore_mask_values(model: Any) -> None:
+    """Let a transformer give every mask to the attention of torch as it is.
+
+    Otherwise it leaves out a mask in which nothing is masked, and waits for the GPU before each batch to see that.
+    """
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+    from transformers.masking_utils import sdpa_mask
+
+    def whole_mask(*args: Any, **options: Any) -> Any:
+        return sdpa_mask(*args, **options | {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False})
+
+    if model.config._attn_implementation == "sdpa":
+        interfaces: tuple[tuple[Any, Any], ...] = (
+            (AttentionInterface, sdpa_attention_forward),
+            (AttentionMaskInterface, whole_mask),
+        )
+        for interface, function in interfaces:
+            interface.register(_WHOLE_MASKS, function)
+        model.set_attn_implementation(_WHOLE_MASKS)
 
 
 def in_fp32(layer: Any) -> None:
@@ -215,7 +272,10 @@ def _device(given: str | None) -> str:
     import torch
 
     if given is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        if not torch.cuda.is_available():
+            return "cpu"
+        number = worker_number()
+        return "cuda" if number is None else f"cuda:{number % torch.cuda.device_count()}"
     try:
         torch.empty(0, device=given)
     except Exception as error:  # torch raises errors of many kinds for a device that is not there

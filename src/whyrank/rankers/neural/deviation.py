@@ -57,14 +57,12 @@ class Watch:
         self._found: Deviation | None = None
 
     def add(self, queries: Sequence[str], docs: Sequence[str]) -> None:
-        """Note pairs that were scored; measure as soon as there are enough."""
+        """Note pairs that were scored; they are compared when the deviation is asked for, not while others wait."""
         if len(self._pairs) < PAIRS:
             new = dict.fromkeys(zip(queries, docs, strict=True))
             self._pairs |= dict.fromkeys(
                 islice((pair for pair in new if pair not in self._pairs), PAIRS - len(self._pairs))
             )
-            if len(self._pairs) == PAIRS:
-                self._measure()
 
     @property
     def deviation(self) -> Deviation | None:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from functools import cached_property
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core import BadInput, Codes, Ints
+from whyrank.core import BadInput, Ints
 from whyrank.networks import CHARACTERS_PER_TOKEN, Ids
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+NAMES = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class InputLayout(NamedTuple):
@@ -34,7 +35,7 @@ class InputLayout(NamedTuple):
     parts: tuple[Ids | str, ...]
     types: tuple[int, ...]
     pad: int
-    names: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids")
+    names: tuple[str, ...] = NAMES
 
     @property
     def special(self) -> int:
@@ -43,70 +44,88 @@ class InputLayout(NamedTuple):
 
 
 class TokenRows:
-    """The token numbers of distinct texts, each text tokenised when it is first needed.
+    """The token numbers of texts, each text tokenised when it is first met; they outlive a call.
+
+    A row is what a model reads of a text: texts that are the same tokens to it have the same row.
 
     Attributes:
-        ids: of all texts so far, end to end, after one number that belongs to none.
-        starts: where each text begins.
-        sizes: how many tokens each has.
-        digests: of the tokens of each: equal ones are equal texts to the model.
+        starts: where each row begins in `ids`.
+        sizes: how many tokens each row has.
     """
 
-    def __init__(self, tokenise: Callable[[Sequence[str]], list[Ids]], texts: Sequence[str]) -> None:
-        self._tokenise, self._texts = tokenise, texts
-        self.ids: Ids = np.zeros(1, np.int32)
-        self.starts, self.sizes = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
-        self.digests = np.zeros((len(texts), 16), np.uint8)
-        self._known = np.zeros(len(texts), bool)
+    def __init__(self, tokenise: Callable[[Sequence[str]], list[Ids]]) -> None:
+        self._tokenise = tokenise
+        self.starts, self.sizes = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._buffer: Ids = np.zeros(1, np.int32)  # of which the first number belongs to no text
+        self._used, self._sent = 1, 0
+        self._by_text: dict[str, int] = {}
+        self._by_tokens: dict[bytes, int] = {}
+        self._on_device: Tensor | None = None
 
-    def add(self, codes: Codes) -> None:
-        """Tokenise those of some texts that are new."""
-        new = np.unique(codes)
-        new = new[~self._known[new]]
-        if not len(new):
-            return
-        rows = self._tokenise([self._texts[code] for code in new.tolist()])
-        sizes = np.array([len(row) for row in rows], np.int64)
-        self.starts[new] = len(self.ids) + np.cumsum(sizes) - sizes
-        self.sizes[new], self._known[new] = sizes, True
-        digests = b"".join(digest_of_tokens(row) for row in rows)
-        self.digests[new] = np.frombuffer(digests, np.uint8).reshape(-1, 16)
-        self.ids = np.concatenate([self.ids, *rows])
-        self.__dict__.pop("_on_device", None)
+    def __len__(self) -> int:
+        return self._used
+
+    @property
+    def ids(self) -> Ids:
+        """The token numbers of all texts so far, end to end."""
+        return self._buffer[: self._used]
+
+    def of(self, texts: Sequence[str]) -> Ints:
+        """The row of each of some distinct texts."""
+        if new := [text for text in texts if text not in self._by_text]:
+            found = self._tokenise(new)
+            ends = self._used + np.cumsum([len(ids) for ids in found])
+            if ends[-1] > len(self._buffer):  # twice as much room, so that what is there is seldom copied
+                self._buffer = np.concatenate([self._buffer, np.zeros(int(ends[-1]), np.int32)])
+            np.concatenate(found, out=self._buffer[self._used : ends[-1]])
+            starts = np.append(self._used, ends[:-1])
+            self._used = int(ends[-1])
+            self._by_text |= zip(new, self.number(found, starts).tolist(), strict=True)
+        return np.fromiter(map(self._by_text.__getitem__, texts), np.int64, len(texts))
+
+    def number(self, tokens: Sequence[Ids], starts: Ints) -> Ints:
+        """The rows of texts as tokens, which begin at `starts`."""
+        before = len(self._by_tokens)
+        numbers = (self._by_tokens.setdefault(each.tobytes(), len(self._by_tokens)) for each in tokens)
+        rows, first, which = np.unique(
+            np.fromiter(numbers, np.int64, len(tokens)), return_index=True, return_inverse=True
+        )
+        new = first[rows >= before]
+        self.starts = np.append(self.starts, starts[new])
+        self.sizes = np.append(self.sizes, [len(tokens[i]) for i in new.tolist()]).astype(np.int64, copy=False)
+        return rows[which]
+
+    def cut(self, rows: Ints, sizes: Ints, last: bool) -> Ints:
+        """The rows of the first (or last) tokens of rows, of each so many."""
+        short = np.flatnonzero(sizes < self.sizes[rows])
+        if not len(short):
+            return rows
+        most = int(self.sizes.max()) + 1
+        wanted, which = np.unique(rows[short] * most + sizes[short], return_inverse=True)
+        row, size = np.divmod(wanted, most)
+        starts = self.starts[row] + (self.sizes[row] - size if last else 0)
+        bounds = zip(starts.tolist(), size.tolist(), strict=True)
+        found = rows.copy()
+        found[short] = self.number([self._buffer[start : start + n] for start, n in bounds], starts)[which]
+        return found
+
+    def lists(self, rows: Ints) -> list[Ids]:
+        """The token numbers of each row."""
+        bounds = zip(self.starts[rows].tolist(), self.sizes[rows].tolist(), strict=True)
+        return [self._buffer[start : start + size] for start, size in bounds]
 
     def on(self, device: str) -> Tensor:
-        """All token numbers on a device."""
-        kept: dict[str, Tensor] = self._on_device
-        if device not in kept:
-            kept[device] = _send(self.ids, device)
-        return kept[device]
+        """All token numbers on a device, to which those are sent that are new."""
+        import torch
 
-    @cached_property
-    def _on_device(self) -> dict[str, Tensor]:
-        return {}
-
-
-class Taken(NamedTuple):
-    """What is read of some texts: the token numbers of all texts, where each begins, and how many are read."""
-
-    rows: TokenRows
-    starts: Ints
-    sizes: Ints
-
-    @classmethod
-    def of(cls, rows: TokenRows, codes: Codes, sizes: Ints, last: bool) -> Taken:
-        """The first tokens of texts, or the last ones."""
-        starts = rows.starts[codes]
-        return cls(rows, starts + rows.sizes[codes] - sizes if last else starts, sizes)
-
-    def take(self, some: Sequence[int] | Ints) -> Taken:
-        """Of some of the texts."""
-        return Taken(self.rows, self.starts[some], self.sizes[some])
-
-    def lists(self) -> list[Ids]:
-        """The token numbers of each."""
-        bounds = zip(self.starts.tolist(), self.sizes.tolist(), strict=True)
-        return [self.rows.ids[start : start + size] for start, size in bounds]
+        if device == "cpu":
+            return torch.from_numpy(self.ids)
+        if self._on_device is None or len(self._on_device) < len(self._buffer):
+            self._on_device, self._sent = torch.empty(len(self._buffer), dtype=torch.int32, device=device), 0
+        if self._sent < self._used:
+            self._on_device[self._sent : self._used] = _send(self._buffer[self._sent : self._used], device)
+            self._sent = self._used
+        return self._on_device
 
 
 class TokenisedTexts:
@@ -127,7 +146,7 @@ class TokenisedTexts:
     def ids(self, texts: Sequence[str], most: int) -> list[Ids]:
         """The first (or last) `most` tokens of each text; of a very long one only what can matter is tokenised."""
         near = [self.end(text, most * CHARACTERS_PER_TOKEN) for text in texts]
-        found = self._backend.encode_batch(near, add_special_tokens=False)
+        found = self._backend.encode_batch_fast(near, add_special_tokens=False)
         return [np.array(self.end(encoding.ids, most), dtype=np.int32) for encoding in found]
 
     def number(self, token: str) -> int | None:
@@ -135,16 +154,19 @@ class TokenisedTexts:
         found: int | None = self._backend.token_to_id(token)
         return found
 
-    def layout(self, typed: bool) -> InputLayout:
-        """What the tokenizer puts around a pair, seen on a pair of two letters."""
-        pair = self._backend.encode("a", "b")
-        parts = np.array([-1 if part is None else part for part in pair.sequence_ids])
-        ids, types = np.array(pair.ids, np.int32), pair.type_ids
-        first, second = np.flatnonzero(parts == 0), np.flatnonzero(parts == 1)
-        kinds = (0, first[0], first[-1] + 1, second[0], len(ids) - 1)
-        around = (ids[: first[0]], "query", ids[first[-1] + 1 : second[0]], "doc", ids[second[-1] + 1 :])
-        names = ("input_ids", "attention_mask", "token_type_ids")[: 3 if typed else 2]
-        return InputLayout(around, tuple(int(types[i]) for i in kinds), self.pad, names)
+    def layout(self, *texts: str, names: Sequence[str]) -> InputLayout:
+        """What the tokenizer puts around one or two texts, seen on two letters; `names` are the model's inputs."""
+        seen = self._backend.encode(*"ab"[: len(texts)])
+        owner = np.array([-1 if part is None else part for part in seen.sequence_ids])
+        parts, types, start = list[Ids | str](), list[int](), 0
+        for number, text in enumerate(texts):
+            at = int(np.flatnonzero(owner == number)[0])
+            parts += [np.array(seen.ids[start:at], np.int32), text]
+            types += [seen.type_ids[start], seen.type_ids[at]]
+            start = int(np.flatnonzero(owner == number)[-1]) + 1
+        parts.append(np.array(seen.ids[start:], np.int32))
+        types.append(seen.type_ids[-1])
+        return InputLayout(tuple(parts), tuple(types), self.pad, tuple(name for name in NAMES if name in names))
 
     def end(self, items: Any, most: int) -> Any:
         """The first items, or the last ones."""
@@ -161,19 +183,22 @@ def fitting_sizes(first: Ints, second: Ints, room: int) -> tuple[Ints, Ints]:
     )
 
 
-def lay_out(layout: InputLayout, texts: Mapping[str, Taken], device: str, multiple: int = 1) -> dict[str, Tensor]:
+def lay_out(
+    layout: InputLayout, texts: Mapping[str, tuple[TokenRows, Ints]], device: str, multiple: int = 1
+) -> dict[str, Tensor]:
     """A batch of inputs as a model wants them, as wide as its longest row (or up to a multiple of some width)."""
     import torch
 
-    sizes = np.sum([each.sizes for each in texts.values()], axis=0) + layout.special
+    taken = {name: np.stack([rows.starts[some], rows.sizes[some]]) for name, (rows, some) in texts.items()}
+    sizes = np.sum([each[1] for each in taken.values()], axis=0) + layout.special
     width = -(-int(np.max(sizes)) // multiple) * multiple
     column, end = torch.arange(width, device=device)[None], torch.zeros((), dtype=torch.int64, device=device)
     ids, types = (torch.full((len(sizes), width), value, device=device) for value in (layout.pad, 0))
     for part, kind in zip(layout.parts, layout.types, strict=True):
         at = column - end
         if isinstance(part, str):
-            flat = texts[part].rows.on(device)
-            start, size = _send(np.stack([texts[part].starts, texts[part].sizes]), device)[:, :, None]
+            flat = texts[part][0].on(device)
+            start, size = _send(taken[part], device)[:, :, None]
         elif len(part):
             flat, start, size = _send(part, device), 0, len(part)
         else:
@@ -187,18 +212,9 @@ def lay_out(layout: InputLayout, texts: Mapping[str, Taken], device: str, multip
     return dict(zip(layout.names, (ids, mask, types), strict=False))
 
 
-def digest_of_tokens(*parts: Ids | bytes) -> bytes:
-    """A digest of token numbers, in parts."""
-    found = blake2b(digest_size=16)
-    for part in parts:
-        content = part if isinstance(part, bytes) else part.tobytes()
-        found.update(f"{len(content)} ".encode() + content)
-    return found.digest()
-
-
 def _send(array: np.ndarray[Any, Any], device: str) -> Tensor:
     """An array on a device; nothing waits for it."""
     import torch
 
-    found = torch.from_numpy(np.ascontiguousarray(array))
-    return found.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else found
+    found, pinned = torch.from_numpy(np.ascontiguousarray(array)), device.startswith("cuda")
+    return (found.pin_memory() if pinned else found).to(device, non_blocking=pinned)

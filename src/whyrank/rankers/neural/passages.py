@@ -38,10 +38,13 @@ class TextPairs(NamedTuple):
         return cls([""], list(texts), np.zeros_like(codes), codes)
 
     def chunks(self, size: int) -> Iterator[Ints]:
-        """All pairs, the longest ones first, some at a time."""
+        """All pairs, the longest ones first, up to `size` at a time, and at first an eighth of it, to start early."""
         query, doc = (np.array([len(text) for text in texts], np.int64) for texts in (self.queries, self.docs))
-        order = np.argsort(-(query[self.query] + doc[self.doc]), kind="stable")
-        return (order[start : start + size] for start in range(0, len(order), size))
+        order, start = np.argsort(-(query[self.query] + doc[self.doc]), kind="stable"), 0
+        while start < len(order):
+            end = start + min(size, max(size // 8, start, 1))
+            yield order[start:end]
+            start = end
 
 
 class Passages(NamedTuple):

@@ -114,7 +114,7 @@ class CrossEncoder(NeuralRanker):
             return whole
         apart = TokenisedPairs(model, relevant, TokenisedTexts(tokenizer, last), most)
         pairs, two = TextPairs.of(*zip(*_EXAMPLES, strict=True)), np.arange(2)
-        found = apart.prepare(pairs, "pair", Computing("cpu"))(two).batch(two)
+        found = apart.prepare(pairs, "pair", Computing("cpu"), {})(two).batch(two)
         if not all(np.array_equal(found[name], expected[name]) for name in found):
             return whole
         own = {name: each.to(self._computing.device) for name, each in found.items()}
@@ -152,7 +152,7 @@ class TokenisedPairs(PairReader):
     def __init__(self, model: Any, relevant: int | None, tokens: TokenisedTexts, most: int) -> None:
         """Pairs of up to `most` tokens."""
         self.module, self.tokens, self.most, self.last = model, tokens, most, tokens.last
-        self.layout = tokens.layout("token_type_ids" in model.tokenizer.model_input_names)
+        self.layout = tokens.layout("query", "doc", names=model.tokenizer.model_input_names)
         self._whole = WholePairs(model, relevant)
 
     def query_ids(self, texts: Sequence[str]) -> list[Ids]:

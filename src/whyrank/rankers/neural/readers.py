@@ -12,7 +12,7 @@ import numpy as np
 from whyrank.core import BadInput, Ints, WhyrankError
 from whyrank.networks import Arrays, Ids, tensors
 from whyrank.rankers.neural.computing import Computing
-from whyrank.rankers.neural.inputs import InputLayout, Taken, TokenRows, digest_of_tokens, lay_out
+from whyrank.rankers.neural.inputs import NAMES, InputLayout, TokenisedTexts, TokenRows, lay_out
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.rankers.neural.scorer import Reader, Side, TokenisedInputs
 from whyrank.rankers.neural.weights import architecture_of, config_of
@@ -21,8 +21,11 @@ from whyrank.text import positions_of
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from whyrank.networks.separate import Encoded
+
 PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
-_CUT = {"input_ids", "attention_mask", "token_type_ids"}  # arrays that may be cut to the longest row of a batch
+_CUT = {*NAMES}  # arrays that may be cut to the longest row of a batch
+_EXAMPLES = ("  What is ICE?\n", "Café  snow\t", "", "ice " * 9999)
 
 # Models that read query and text together, each of them tokenised once for all its pairs.
 
@@ -50,27 +53,30 @@ class PairReader(Reader):
         """How many tokens of each query and of each text are read, of how many that they have."""
         return query, doc
 
-    def batch(self, query: Taken, doc: Taken, computing: Computing) -> dict[str, Any]:
-        """Some pairs as the model wants them."""
-        return lay_out(self.layout, {"query": query, "doc": doc}, computing.device, computing.multiple)
+    def batch(self, texts: Mapping[str, tuple[TokenRows, Ints]], computing: Computing) -> dict[str, Any]:
+        """Some pairs as the model wants them: rows of tokens of `query` and `doc`."""
+        return lay_out(self.layout, texts, computing.device, computing.multiple)
 
-    def prepare(self, pairs: TextPairs, side: Side, computing: Computing) -> Callable[[Ints], TokenisedInputs]:
+    def prepare(
+        self, pairs: TextPairs, side: Side, computing: Computing, known: dict[str, TokenRows]
+    ) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some pairs; each distinct text is tokenised when it is first met."""
-        queries, docs = TokenRows(self.query_ids, pairs.queries), TokenRows(self.doc_ids, pairs.docs)
+        queries = known.setdefault("query", TokenRows(self.query_ids))
+        docs = known.setdefault("document", TokenRows(self.doc_ids))
+        query_rows = queries.of(pairs.queries)
+        doc_rows = np.full(len(pairs.docs), -1)
 
         def tokenise(rows: Ints) -> TokenisedInputs:
-            q, d = pairs.query[rows], pairs.doc[rows]
-            queries.add(q)
-            docs.add(d)
-            n, m = self.cut(queries.sizes[q], docs.sizes[d])
-            query, doc = Taken.of(queries, q, n, self.last), Taken.of(docs, d, m, self.last)
-            both = np.concatenate([queries.digests[q], docs.digests[d]], axis=1)
-            keys = [key.tobytes() for key in both]
-            shortened = np.flatnonzero((n < queries.sizes[q]) | (m < docs.sizes[d]))
-            cut = zip(query.take(shortened).lists(), doc.take(shortened).lists(), strict=True)
-            for i, (own, text) in zip(shortened.tolist(), cut, strict=True):
-                keys[i] = digest_of_tokens(own) + digest_of_tokens(text)
-            return TokenisedInputs(keys, n + m, lambda some: self.batch(query.take(some), doc.take(some), computing))
+            new = np.unique(pairs.doc[rows])
+            doc_rows[new] = docs.of([pairs.docs[i] for i in new.tolist()])
+            query, doc = query_rows[pairs.query[rows]], doc_rows[pairs.doc[rows]]
+            n, m = self.cut(queries.sizes[query], docs.sizes[doc])
+            query, doc = queries.cut(query, n, self.last), docs.cut(doc, m, self.last)
+
+            def batch(some: Ints) -> dict[str, Any]:
+                return self.batch({"query": (queries, query[some]), "doc": (docs, doc[some])}, computing)
+
+            return TokenisedInputs(query << 32 | doc, n + m, batch)
 
         return tokenise
 
@@ -106,11 +112,12 @@ class NetworkPairs(PairReader):
                 (first, "query", second, "doc", second), (0, 0, 0, 1, 1), pad, ("ids", "mask", "types")
             )
 
-    def batch(self, query: Taken, doc: Taken, computing: Computing) -> dict[str, Any]:
+    def batch(self, texts: Mapping[str, tuple[TokenRows, Ints]], computing: Computing) -> dict[str, Any]:
         """Pairs as the network wants them."""
         if self._plain:
-            return super().batch(query, doc, computing)
-        return tensors(self.network.arrays(query.lists(), doc.lists()), computing.device)
+            return super().batch(texts, computing)
+        query, doc = (rows.lists(some) for rows, some in (texts["query"], texts["doc"]))
+        return tensors(self.network.arrays(query, doc), computing.device)
 
     def __call__(self, batch: dict[str, Any], side: Side = "pair") -> Tensor:
         """One score per pair of a batch."""
@@ -126,22 +133,16 @@ class NetworkTexts(Reader):
     def __init__(self, network: Any) -> None:
         self.module = self.network = network
 
-    def prepare(self, pairs: TextPairs, side: Side, computing: Computing) -> Callable[[Ints], TokenisedInputs]:
+    def prepare(
+        self, pairs: TextPairs, side: Side, computing: Computing, known: dict[str, TokenRows]
+    ) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some of the texts."""
         network = self.network
-        ids_of, arrays = network.doc_ids, network.doc_arrays
+        ids, arrays = network.doc_ids, network.doc_arrays
         if side == "query":
-            ids_of, arrays = network.query_ids, network.query_arrays
-
-        def tokenise(rows: Ints) -> TokenisedInputs:
-            ids = ids_of([pairs.docs[i] for i in pairs.doc[rows]])
-            keys = [digest_of_tokens(side.encode(), each) for each in ids]
-            lengths = np.array([len(each) for each in ids], np.int64)
-            return TokenisedInputs(
-                keys, lengths, lambda some: tensors(arrays([ids[i] for i in some]), computing.device)
-            )
-
-        return tokenise
+            ids, arrays = network.query_ids, network.query_arrays
+        texts = known.setdefault(side, TokenRows(ids))
+        return partial(alone, texts, pairs, lambda rows: tensors(arrays(texts.lists(rows)), computing.device))
 
     def __call__(self, batch: dict[str, Any], side: Side) -> dict[str, Tensor]:
         """The encodings of a batch."""
@@ -149,17 +150,16 @@ class NetworkTexts(Reader):
         found = self.network.encode_queries(batch) if side == "query" else self.network.encode_docs(batch)
         return found
 
-    def rows(self, output: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
-        """The encoding of each text, still with a first dimension of 1."""
-        n = len(next(iter(output.values())))
-        return [{name: tensor[i : i + 1] for name, tensor in output.items()} for i in range(n)]
-
-    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
+    def compare(self, queries: Encoded, docs: Encoded) -> Tensor:
         """What the network gives for pairs of encodings."""
-        from whyrank.networks import join, take
-
-        found: Tensor = self.network.interact(take(join(queries), query), take(join(docs), doc))
+        found: Tensor = self.network.interact(queries, docs)
         return found
+
+
+def alone(texts: TokenRows, pairs: TextPairs, batch: Callable[[Ints], dict[str, Any]], some: Ints) -> TokenisedInputs:
+    """Some of the texts of `pairs.docs` as inputs; `batch` takes rows of tokens."""
+    rows = texts.of([pairs.docs[i] for i in pairs.doc[some].tolist()])
+    return TokenisedInputs(rows, texts.sizes[rows], lambda chosen: batch(rows[chosen]))
 
 
 # Models of sentence-transformers.
@@ -212,7 +212,7 @@ def declared_prompts(model: Any) -> dict[str, str]:
 
 
 class ModelReader(Reader):
-    """A model of sentence-transformers whose inputs are made by its own processor: prompts, templates, expansions.
+    """A model of sentence-transformers whose inputs are those of its own processor: prompts, templates, expansions.
 
     Args:
         model: the model, on its device.
@@ -225,30 +225,60 @@ class ModelReader(Reader):
         self.module = self.model = model
         self.prompts = prompts
         self._others: dict[str, dict[str, Any]] = {}  # what the processor gives besides arrays, alike for all batches
+        self._frames: dict[str, tuple[TokenisedTexts, InputLayout] | None] = {"pair": None}
 
-    def prepare(self, pairs: TextPairs, side: Side, computing: Computing) -> Callable[[Ints], TokenisedInputs]:
-        """What tokenises some of the pairs or texts."""
+    def prepare(
+        self, pairs: TextPairs, side: Side, computing: Computing, known: dict[str, TokenRows]
+    ) -> Callable[[Ints], TokenisedInputs]:
+        """What tokenises some of the pairs or texts: here, where that gives what the processor gives."""
+        if side not in self._frames:
+            self._frames[side] = self._frame(side)
+        if (frame := self._frames[side]) is not None:
+            tokens, layout = frame
+            texts = known.setdefault(side, TokenRows(partial(self._ids, side, tokens, layout)))
+            own = layout, computing.device, computing.multiple
+            return partial(alone, texts, pairs, lambda rows: lay_out(own[0], {"doc": (texts, rows)}, *own[1:]))
+        numbers = known.setdefault(side, TokenRows(lambda _: []))
 
         def tokenise(rows: Ints) -> TokenisedInputs:
-            texts: list[Any] = [pairs.docs[i] for i in pairs.doc[rows]]
+            given: list[Any] = [pairs.docs[i] for i in pairs.doc[rows]]
             if side == "pair":
-                texts = list(zip([pairs.queries[i] for i in pairs.query[rows]], texts, strict=True))
-            features = self.features(texts, side)
-            arrays = {name: value.numpy() for name, value in features.items() if hasattr(value, "numpy")}
-            self._others[side] = {name: value for name, value in features.items() if name not in arrays}
-            batch = partial(_rows, arrays, computing.device)
-            if not {"input_ids", "attention_mask"} <= arrays.keys():
-                keys = [digest_of_tokens(side.encode(), repr(text).encode("utf-8", "replace")) for text in texts]
-                return TokenisedInputs(keys, np.array([len(str(text)) for text in texts]), batch)
-            read = [ids[mask > 0] for ids, mask in zip(arrays["input_ids"], arrays["attention_mask"], strict=True)]
+                given = list(zip([pairs.queries[i] for i in pairs.query[rows]], given, strict=True))
+            arrays = self._arrays(given, side)
+            if _CUT & arrays.keys() >= {"input_ids", "attention_mask"}:
+                read = [
+                    ids[mask > 0] for ids, mask in zip(arrays["input_ids"], arrays["attention_mask"], strict=True)
+                ]
+            else:
+                read = [np.frombuffer(repr(each).encode("utf-8", "replace"), np.uint8) for each in given]
             lengths = np.array([len(ids) for ids in read], np.int64)
-            return TokenisedInputs(
-                [digest_of_tokens(side.encode(), ids) for ids in read],
-                lengths,
-                partial(_rows, arrays, computing.device),
-            )
+            keys = numbers.number(read, np.zeros_like(lengths))
+            return TokenisedInputs(keys, lengths, partial(_rows, arrays, computing.device))
 
         return tokenise
+
+    def _ids(self, side: Side, tokens: TokenisedTexts, layout: InputLayout, texts: Sequence[str]) -> list[Ids]:
+        prompt = self.prompts[side] or ""
+        return tokens.ids([prompt + text for text in texts], self.model.max_seq_length - layout.special)
+
+    def _frame(self, side: Side) -> tuple[TokenisedTexts, InputLayout] | None:
+        """What the processor puts around a text, and the tokenizer; None where it does something else besides."""
+        expected = self._arrays(_EXAMPLES, side)
+        if not expected.keys() <= _CUT or not self.model.max_seq_length:
+            return None
+        tokenizer = self.model.tokenizer
+        tokens = TokenisedTexts(tokenizer, tokenizer.truncation_side == "left")
+        layout = tokens.layout("doc", names=list(expected))
+        texts = TokenRows(partial(self._ids, side, tokens, layout))
+        found = lay_out(layout, {"doc": (texts, texts.of(_EXAMPLES))}, "cpu")
+        same = found.keys() == expected.keys() and all(np.array_equal(found[name], expected[name]) for name in found)
+        return (tokens, layout) if same else None
+
+    def _arrays(self, texts: Sequence[Any], side: Side) -> Arrays:
+        features = self.features(texts, side)
+        arrays = {name: value.numpy() for name, value in features.items() if hasattr(value, "numpy")}
+        self._others[side] = {name: value for name, value in features.items() if name not in arrays}
+        return arrays
 
     def features(self, texts: Sequence[Any], side: Side) -> Mapping[str, Any]:
         """What the model's processor makes of texts or pairs."""
@@ -275,42 +305,33 @@ class DenseReader(ModelReader):
         super().__init__(model, prompts)
         self.similarity: Any = SimilarityFunction.to_similarity_pairwise_fn(similarity)
 
-    def rows(self, output: Tensor) -> list[Tensor]:
-        """The vector of each text; some models want only the first dimensions to be used."""
-        return list(output[:, : getattr(self.model, "truncate_dim", None)].float())
+    def encoded(self, output: Tensor) -> Encoded:
+        """The vectors of texts; some models want only the first dimensions to be used."""
+        return {"vectors": output[:, : getattr(self.model, "truncate_dim", None)].float()}
 
-    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
+    def compare(self, queries: Encoded, docs: Encoded) -> Tensor:
         """Similarities of pairs."""
-        import torch
-
-        a, b = (torch.stack(list(vectors)).double() for vectors in (queries, docs))
-        found: Tensor = self.similarity(a[query.to(a.device)], b[doc.to(b.device)])
+        found: Tensor = self.similarity(queries["vectors"].double(), docs["vectors"].double())
         return found
 
 
 class SparseReader(ModelReader):
     """A vector over the vocabulary per text, most of it zero, compared by the sum of products."""
 
-    def rows(self, output: Tensor) -> list[dict[str, Tensor]]:
-        """The dimensions that are not zero and their weights; some models want only the largest weights."""
+    def encoded(self, output: Tensor) -> Encoded:
+        """The largest weights and their dimensions, as many as the fullest text has, or as the model wants."""
         self.width, most = output.shape[1], getattr(self.model, "max_active_dims", None)
-        found = []
-        for row in output.float():
-            at = row.nonzero().squeeze(1)
-            if most is not None and len(at) > most:
-                at = at[row[at].abs().argsort(descending=True, stable=True)[:most]]
-            found.append({"at": at, "weights": row[at]})
-        return found
+        fullest = int((output != 0).sum(1).max())
+        at = output.abs().topk(fullest if most is None else min(most, fullest), dim=1).indices
+        return {"at": at, "weights": output.float().gather(1, at)}
 
-    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
+    def compare(self, queries: Encoded, docs: Encoded) -> Tensor:
         """Sums of products of pairs."""
         import torch
 
-        a, b = (torch.zeros(len(side), self.width, device=query.device) for side in (queries, docs))
-        for matrix, side in ((a, queries), (b, docs)):
-            for i, vector in enumerate(side):
-                matrix[i, vector["at"]] = vector["weights"]
-        return (a[query] * b[doc]).sum(1, dtype=torch.float64)
+        whole = torch.zeros(len(queries["at"]), self.width, device=queries["at"].device)
+        whole.scatter_add_(1, queries["at"], queries["weights"])  # where a vector was filled up, zero is added
+        return (whole.gather(1, docs["at"]) * docs["weights"]).sum(1, dtype=torch.float64)
 
 
 class LateReader(ModelReader):
@@ -319,16 +340,13 @@ class LateReader(ModelReader):
     def __call__(self, batch: dict[str, Any], side: Side) -> Any:
         """The vectors of all tokens, and which of them count."""
         found = self.outputs(batch, side)
-        return found["token_embeddings"], found["attention_mask"]
+        return {"vectors": found["token_embeddings"].float(), "mask": found["attention_mask"].bool()}
 
-    def rows(self, output: Any) -> list[Tensor]:
-        """The vectors of each text."""
-        return [vectors[mask.bool()] for vectors, mask in zip(output[0].float(), output[1], strict=True)]
-
-    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
+    def compare(self, queries: Encoded, docs: Encoded) -> Tensor:
         """Summed highest similarities of pairs."""
-        a, b = [queries[i] for i in query.tolist()], [docs[i] for i in doc.tolist()]
-        found: Tensor = self.model.similarity_pairwise(a, b)
+        found: Tensor = self.model.similarity_pairwise(
+            queries["vectors"], docs["vectors"], a_mask=queries["mask"], b_mask=docs["mask"]
+        )
         return found
 
 

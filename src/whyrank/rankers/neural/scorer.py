@@ -1,13 +1,15 @@
-"""One scorer for all neural models: each distinct input once, batches by length, tokenised one batch ahead.
+"""One scorer for all neural models: each distinct input once, batches by length, texts tokenised ahead.
 
 A reader is a model with its tokenizer (`readers`). Some read query and text together, and what the model gives is the
-score of a pair; others read them apart, and what it gives are encodings, which are compared.
+score of a pair; others read them apart, and what it gives are encodings, which are compared. Pairs are tokenised in
+chunks, in a thread, while the chunk before is computed. On a GPU nothing waits for a score before all are under way.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -17,17 +19,20 @@ import numpy as np
 from whyrank.core import Floats, Ints
 from whyrank.rankers.neural.backends import Compiled, compile_reader
 from whyrank.rankers.neural.computing import Computing
+from whyrank.rankers.neural.inputs import TokenRows
 from whyrank.rankers.neural.passages import TextPairs
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from whyrank.networks.separate import Encoded
+
 T = TypeVar("T")
 Side = Literal["pair", "query", "document"]
-_DOCS = 4096  # texts whose encodings are held at a time, besides those that are kept
 _PAIRS = 512  # pairs of encodings that are compared at a time: these may be as wide as the vocabulary
 _KEPT_SCORES = 2**18  # scores that outlive a call
-_KEPT_BYTES = 512 * 2**20  # of encodings that do
+_KEPT_TOKENS = 2**24  # tokens that do
+_LAST = np.iinfo(np.int64).max  # a key that no input has
 log = logging.getLogger(__name__)
 
 
@@ -35,12 +40,12 @@ class TokenisedInputs(NamedTuple):
     """Tokenised inputs.
 
     Attributes:
-        keys: a digest of all that the model sees of each input; equal inputs have equal ones.
+        keys: a number for all that the model sees of each input; equal inputs have equal ones.
         lengths: the number of tokens of each.
         batch: gives some of them as tensors on the device.
     """
 
-    keys: list[bytes]
+    keys: Ints
     lengths: Ints
     batch: Callable[[Ints], dict[str, Any]]
 
@@ -55,22 +60,94 @@ class Reader:
     apart = False
     module: Any
 
-    def prepare(self, pairs: TextPairs, side: Side, computing: Computing) -> Callable[[Ints], TokenisedInputs]:
-        """What tokenises some of the pairs, or of the texts of `pairs.docs`, which are queries or documents."""
+    def prepare(
+        self, pairs: TextPairs, side: Side, computing: Computing, known: dict[str, TokenRows]
+    ) -> Callable[[Ints], TokenisedInputs]:
+        """What tokenises some of the pairs, or of the texts of `pairs.docs`, which are queries or documents.
+
+        The tokens of texts are taken from `known` and added to it.
+        """
         raise NotImplementedError
 
     def __call__(self, batch: dict[str, Any], side: Side) -> Any:
-        """What the model gives for a batch."""
+        """What the model gives for a batch: scores, or where queries and texts are read apart, encodings."""
         raise NotImplementedError
 
-    def rows(self, output: Any) -> list[Any]:
-        """The same row by row: scores, unless these are encodings."""
-        found: list[Any] = output.double().cpu().tolist()
+    def encoded(self, output: Any) -> Encoded:
+        """Encodings as tensors by name, whose first dimension is the text."""
+        found: Encoded = output
         return found
 
-    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
-        """The scores of the encodings `(queries[query[i]], docs[doc[i]])`."""
+    def compare(self, queries: Encoded, docs: Encoded) -> Tensor:
+        """The scores of aligned encodings."""
         raise NotImplementedError
+
+
+class KnownScores:
+    """Scores by key in two arrays, of which the keys ascend."""
+
+    def __init__(self, keys: Ints | None = None, values: Floats | None = None) -> None:
+        """Scores of some keys; behind them stands a key that no input has."""
+        self.keys = np.array([_LAST]) if keys is None else keys
+        self.values = np.array([np.nan]) if values is None else values
+
+    def add(self, keys: Ints) -> Ints:
+        """Make room for keys; the positions of those that are new, each once."""
+        distinct, first = np.unique(keys, return_index=True)
+        at = np.searchsorted(self.keys, distinct)
+        new = self.keys[at] != distinct
+        self.keys = np.insert(self.keys, at[new], distinct[new])
+        self.values = np.insert(self.values, at[new], np.nan)
+        found: Ints = first[new]
+        return found
+
+    def at(self, keys: Ints) -> Ints:
+        """Where the scores of known keys are."""
+        return np.searchsorted(self.keys, keys)
+
+
+class KnownTexts:
+    """The encodings of texts as tensors by name, and where the encoding of each row of tokens is; -1 is nowhere."""
+
+    def __init__(self) -> None:
+        self.encoded: Encoded = {}
+        self.where = np.zeros(0, np.int64)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all encodings."""
+        return sum(int(tensor.nbytes) for tensor in self.encoded.values())
+
+    def missing(self, keys: Ints) -> Ints:
+        """The positions of the keys that are not encoded, each once."""
+        distinct, first = np.unique(keys, return_index=True)
+        room = max(int(distinct[-1]) + 1 - len(self.where), 0)
+        self.where = np.append(self.where, np.full(room, -1))
+        return first[self.where[distinct] < 0]
+
+    def add(self, keys: Sequence[Ints], parts: Sequence[Encoded]) -> None:
+        """Add encodings to those that are there."""
+        from whyrank.networks import join
+
+        start = len(next(iter(self.encoded.values()), ()))
+        self.encoded = join([*([self.encoded] if self.encoded else []), *parts])
+        every = np.concatenate(keys)
+        self.where[every] = np.arange(start, start + len(every))
+
+
+class Memory:
+    """What outlives a call of a scorer: tokens of texts, scores and encodings, all of them by numbers of inputs."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()  # one call at a time
+        self.fitting = 2**62  # tokens that fit into memory, as far as is known
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing; numbers of inputs start again."""
+        self.tokens: dict[str, TokenRows] = {}
+        self.scores = KnownScores()
+        self.texts: dict[Side, KnownTexts] = {"query": KnownTexts(), "document": KnownTexts()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +167,7 @@ class Scorer:
     tokens: int | None = None
     sigmoid: bool = False
     compiled: Compiled | None = None
-    scores: Kept = field(init=False)
-    encodings: Kept = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scores", Kept(_KEPT_SCORES))
-        object.__setattr__(self, "encodings", Kept(_KEPT_BYTES))
+    memory: Memory = field(init=False, default_factory=Memory)
 
     def by_backend(self, name: str) -> Scorer:
         """The same scorer by the requested back end, or by torch where that cannot take the model.
@@ -117,129 +189,106 @@ class Scorer:
 
     def __call__(self, pairs: TextPairs) -> Floats:
         """One score per pair."""
-        inputs, known = self._compare(pairs) if self.reader.apart else self._values(pairs, "pair")
-        for key, score in known.items():
-            self.scores.add(key, score, 1)
-        found = np.array([known[key] for key in inputs], dtype=np.float64)
-        if not self.sigmoid:
-            return found
         import torch
 
-        return np.asarray(torch.sigmoid(torch.from_numpy(found)).numpy())
+        memory, keys = self.memory, np.zeros(len(pairs.doc), np.int64)
+        with memory.lock, self.computing.running():
+            if sum(map(len, memory.tokens.values())) > _KEPT_TOKENS:
+                memory.forget()
+            known = KnownScores(memory.scores.keys, memory.scores.values.copy())
+            compute = self._compare if self.reader.apart else self._read
+            if found := list(compute(pairs, keys, known)):  # only now is the device waited for
+                scores = torch.cat([scores for _, scores in found]).double().cpu().numpy()
+                known.values[known.at(np.concatenate([some for some, _ in found]))] = scores
+            if len(known.keys) > _KEPT_SCORES:
+                own = np.append(np.unique(keys), _LAST)
+                known = KnownScores(own, known.values[known.at(own)])
+            memory.scores = known
+            values = known.values[known.at(keys)]
+        return torch.sigmoid(torch.from_numpy(values)).numpy() if self.sigmoid else values
 
-    def _compare(self, pairs: TextPairs) -> tuple[list[bytes], dict[bytes, Any]]:
-        """The key of each pair and the scores by key, from the encodings of queries and texts."""
-        query_keys, queries = self._values(TextPairs.alone(pairs.queries), "query")
-        inputs, known = [b""] * len(pairs.query), dict[bytes, Any]()
-        for codes in TextPairs.alone(pairs.docs).chunks(_DOCS):
-            doc_keys, docs = self._values(TextPairs.alone([pairs.docs[i] for i in codes]), "document")
-            key_of = dict(zip(codes.tolist(), doc_keys, strict=True))
-            rows = np.flatnonzero(np.isin(pairs.doc, codes))
-            both = [(query_keys[pairs.query[row]], key_of[int(pairs.doc[row])]) for row in rows]
-            for row, (query, doc) in zip(rows.tolist(), both, strict=True):
-                inputs[row] = query + doc
-            new = [both[i] for i in self.scores.missing([query + doc for query, doc in both], known)]
+    def _read(self, pairs: TextPairs, keys: Ints, known: KnownScores) -> Iterator[tuple[Ints, Tensor]]:
+        """Keys and scores of the pairs that are new; the key of each pair goes to `keys`."""
+        return self._outputs(pairs, "pair", keys, known.add)
+
+    def _compare(self, pairs: TextPairs, keys: Ints, known: KnownScores) -> Iterator[tuple[Ints, Tensor]]:
+        """The same, from the encodings of queries and texts."""
+        import torch
+
+        from whyrank.networks import take
+
+        query_keys, queries = self._encode(pairs.queries, "query")
+        number = np.full(len(pairs.docs), -1)
+        for codes in TextPairs.alone(pairs.docs).chunks(self.computing.texts):
+            doc_keys, docs = self._encode([pairs.docs[i] for i in codes.tolist()], "document")
+            number[:] = -1
+            number[codes] = doc_keys
+            rows = np.flatnonzero(number[pairs.doc] >= 0)
+            query, doc = query_keys[pairs.query[rows]], number[pairs.doc[rows]]
+            keys[rows] = query << 32 | doc
+            new = known.add(keys[rows])
             for some in (new[start : start + _PAIRS] for start in range(0, len(new), _PAIRS)):
-                keys = (query + doc for query, doc in some)
-                known |= zip(keys, self._similarities(queries, docs, some), strict=True)
-        return inputs, known
+                sides = ((queries, query), (docs, doc))
+                at = (torch.from_numpy(texts.where[each[some]]).to(self.computing.device) for texts, each in sides)
+                taken = [take(texts.encoded, where) for (texts, _), where in zip(sides, at, strict=True)]
+                yield keys[rows[some]], self.reader.compare(*taken)
 
-    def _similarities(
-        self, queries: dict[bytes, Any], docs: dict[bytes, Any], pairs: Sequence[tuple[bytes, bytes]]
-    ) -> list[float]:
-        """The scores of some pairs of encodings; each distinct one is laid out once."""
-        import torch
-
-        def laid_out(known: dict[bytes, Any], keys: Sequence[bytes]) -> tuple[list[Any], Tensor]:
-            number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-            codes = torch.tensor([number[key] for key in keys], device=self.computing.device)
-            return [known[key] for key in number], codes
-
-        some, query = laid_out(queries, [query for query, _ in pairs])
-        others, doc = laid_out(docs, [doc for _, doc in pairs])
-        with self.computing.running():
-            found: list[float] = self.reader.compare(some, others, query, doc).double().cpu().tolist()
-        return found
-
-    def _values(self, pairs: TextPairs, side: Side) -> tuple[list[bytes], dict[bytes, Any]]:
-        """The key of each pair or text, and by key what the model gives: scores, or encodings, which are kept."""
-        inputs, known = [b""] * len(pairs.doc), dict[bytes, Any]()
-        for keys, output in self._outputs(self._batches(pairs, side, inputs, known), side):
-            known |= zip(keys, self.reader.rows(output), strict=True)
-        for key, value in known.items() if side != "pair" else ():
-            parts = value.values() if isinstance(value, dict) else (value,)
-            self.encodings.add(key, value, sum(int(part.nbytes) for part in parts))
-        return inputs, known
+    def _encode(self, texts: Sequence[str], side: Side) -> tuple[Ints, KnownTexts]:
+        """The keys of texts, and their encodings; those of earlier calls are dropped where they take too much."""
+        known, keys = self.memory.texts[side], np.zeros(len(texts), np.int64)
+        if known.size > self.computing.kept:
+            known = self.memory.texts[side] = KnownTexts()
+        outputs = self._outputs(TextPairs.alone(texts), side, keys, known.missing)
+        if found := [(some, self.reader.encoded(output)) for some, output in outputs]:
+            known.add([some for some, _ in found], [encoded for _, encoded in found])
+        return keys, known
 
     def _outputs(
-        self, batches: Iterator[tuple[list[bytes], dict[str, Any]]], side: Side
-    ) -> Iterable[tuple[list[bytes], Any]]:
+        self, pairs: TextPairs, side: Side, keys: Ints, missing: Callable[[Ints], Ints]
+    ) -> Iterator[tuple[Ints, Any]]:
+        """Keys of the inputs that are missing and what the model gives for them, batch by batch."""
         import torch
 
-        if self.compiled is not None:
-            arrays = ((keys, {name: each.numpy() for name, each in batch.items()}) for keys, batch in batches)
-            return ((keys, torch.from_numpy(found)) for keys, found in self.compiled.each(arrays))
-        with self.computing.running():  # what is computed on a GPU is fetched at the end, so that it never waits
-            return [output for keys, batch in ahead(batches) for output in self._output(keys, batch, side)]
+        tokenise = self.reader.prepare(pairs, side, self.computing, self.memory.tokens)
+        most = self.tokens or min(self.computing.tokens, self.computing.fitting(self.reader.module))
 
-    def _output(self, keys: list[bytes], batch: dict[str, Any], side: Side) -> list[tuple[list[bytes], Any]]:
+        def tokenised() -> Iterator[tuple[TokenisedInputs, Ints]]:
+            for rows in pairs.chunks(self.computing.chunk):
+                inputs = tokenise(rows)
+                keys[rows] = inputs.keys
+                yield inputs, missing(inputs.keys)
+
+        batches = (
+            (inputs, new[some])
+            for inputs, new in ahead(tokenised())
+            for some in by_length(inputs.lengths[new], min(most, self.memory.fitting))
+        )
+        if self.compiled is None:
+            for inputs, some in batches:
+                yield from self._output(inputs, some, side)
+        else:
+            arrays = (
+                (inputs.keys[some], {name: each.numpy() for name, each in inputs.batch(some).items()})
+                for inputs, some in batches
+            )
+            yield from ((own, torch.from_numpy(found)) for own, found in self.compiled.each(arrays))
+
+    def _output(self, inputs: TokenisedInputs, some: Ints, side: Side) -> Iterator[tuple[Ints, Any]]:
         """What the model gives for a batch; one that does not fit into the memory of a GPU is halved."""
         import torch
 
         try:
-            return [(keys, self.reader(batch, side))]
+            output = self.reader(inputs.batch(some), side)
         except torch.cuda.OutOfMemoryError:
-            if len(keys) == 1:
+            if len(some) == 1:
                 raise
+        else:
+            yield inputs.keys[some], output
+            return
         torch.cuda.empty_cache()
-        middle = len(keys) // 2
-        parts = ((keys[:middle], slice(middle)), (keys[middle:], slice(middle, None)))
-        halves = [(own, {name: each[rows] for name, each in batch.items()}) for own, rows in parts]
-        return [output for own, half in halves for output in self._output(own, half, side)]
-
-    def _batches(
-        self, pairs: TextPairs, side: Side, inputs: list[bytes], known: dict[bytes, Any]
-    ) -> Iterator[tuple[list[bytes], dict[str, Any]]]:
-        """Batches of the inputs that are new; the key of each goes to `inputs`, and what is kept to `known`."""
-        tokenise, most = self.reader.prepare(pairs, side, self.computing), self.tokens or self.computing.tokens
-        for rows in pairs.chunks(self.computing.chunk):
-            keys, lengths, batch = tokenise(rows)
-            for row, key in zip(rows.tolist(), keys, strict=True):
-                inputs[row] = key
-            new = np.array((self.scores if side == "pair" else self.encodings).missing(keys, known), np.int64)
-            for some in by_length(lengths[new], most):
-                chosen = new[some]
-                yield [keys[i] for i in chosen.tolist()], batch(chosen)
-
-
-class Kept:
-    """The values that were computed last, by key, up to a total size."""
-
-    def __init__(self, most: int) -> None:
-        self.most, self.size = most, 0
-        self._found: dict[bytes, tuple[Any, int]] = {}
-
-    def get(self, key: bytes) -> Any:
-        """What is kept under a key, or None."""
-        return self._found.get(key, (None, 0))[0]
-
-    def add(self, key: bytes, value: Any, size: int) -> None:
-        """Keep a value, and give up the oldest ones where there is no room."""
-        self.size += size - self._found.pop(key, (None, 0))[1]
-        self._found[key] = (value, size)
-        while self.size > self.most:
-            _, freed = self._found.pop(next(iter(self._found)))
-            self.size -= freed
-
-    def missing(self, keys: Sequence[bytes], known: dict[bytes, Any]) -> list[int]:
-        """Positions of the keys to compute, each key once; `known` gets what is kept, and None for what is not."""
-        found = []
-        for i, key in enumerate(keys):
-            if key not in known:
-                known[key] = self.get(key)
-                if known[key] is None:
-                    found.append(i)
-        return found
+        self.memory.fitting = max(int(inputs.lengths[some].max()) * len(some) // 2, 1)
+        for half in np.array_split(some, 2):
+            yield from self._output(inputs, half, side)
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

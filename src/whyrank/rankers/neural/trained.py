@@ -31,7 +31,6 @@ class TrainedRanker(NeuralRanker):
     """A network in a folder that `whyrank train` wrote."""
 
     truncations: ClassVar[tuple[str, ...]] = ("first",)
-    tokens: ClassVar[int | None] = None
 
     @property
     def scale(self) -> str:
@@ -45,7 +44,7 @@ class TrainedRanker(NeuralRanker):
 
         network = load_network(folder, self.registered, self._computing)
         reader = NetworkTexts(network) if isinstance(network, SeparateNetwork) else NetworkPairs(network)
-        return Scorer(reader, self._computing, self.tokens).by_backend(self.name)
+        return Scorer(reader, self._computing).by_backend(self.name)
 
 
 class Vanilla(TrainedRanker):
@@ -89,7 +88,6 @@ class Epic(TrainedRanker):
     """Importance of query terms and expansion of texts over the vocabulary (EPIC)."""
 
     registered: ClassVar[str] = "epic"
-    tokens: ClassVar[int | None] = 4096  # each token has a score for every word of the vocabulary
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,7 +107,7 @@ class EncodedRanker(TrainedRanker):
         if architecture_of(folder) is not None:
             return super()._load(folder)
         model = load_model(folder, self.kind, self._computing)
-        return Scorer(self.reader(model, declared_prompts(model)), self._computing, self.tokens)
+        return Scorer(self.reader(model, declared_prompts(model)), self._computing)
 
 
 class Late(EncodedRanker):
@@ -133,7 +131,6 @@ class Sparse(EncodedRanker):
     """
 
     registered: ClassVar[str] = "sparse"
-    tokens: ClassVar[int | None] = 4096  # each token has a score for every word of the vocabulary
     kind: ClassVar[ModelKind] = ModelKind("SparseEncoder", ("SparseEncoder",), ("ForMaskedLM",))
     reader: ClassVar[type[ModelReader]] = SparseReader
     own_scale: ClassVar[str] = "dot"
