@@ -10,7 +10,7 @@ import typer
 
 from whyrank.cli.app import app
 from whyrank.rankers import rankers
-from whyrank.studies import every_kind
+from whyrank.studies import all_studies
 from whyrank.text import analyzers
 
 CHANGELOG = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def test_commands_and_options(row):
     ids=["rankers", "analyzers", "studies"],
 )
 def test_rankers_studies_and_analyzers(kind, opened):
-    known = set(every_kind().names() if opened is None else opened.names())
+    known = set(all_studies().names() if opened is None else opened.names())
     names = [name for row in KINDS if row[0] == kind for name in quoted(row[1])]
     assert len(names) == {"rankers": 30, "analyzers": 9, "studies": 82}[kind]
     assert set(names) <= known

@@ -67,12 +67,12 @@ class StudyOptions(Scoring, RankerOptions, Input):
 def study_pattern(given: str) -> str:
     """The pattern or call string that an argument stands for: `axiom/` may be left out, and an expression is one."""
     from whyrank.core import Call, parse_call
-    from whyrank.studies import every_kind
+    from whyrank.studies import all_studies
 
     text = name = given.strip()
     with suppress(WhyrankError):  # an expression with brackets is no call string
         name = parse_call(text).name
-    names = every_kind().names()
+    names = all_studies().names()
     families = {each.partition("/")[0] for each in names} - {PREFIX.rstrip("/")}
     if name.partition("/")[0] in families or fnmatch.filter(names, name):
         return text
@@ -89,9 +89,9 @@ def open_studies(
     Studies that a pattern finds and that cannot run are left out. Where studies are `limited`, the limit is also one
     of the templates of bias studies.
     """
-    from whyrank.studies import every_kind, limit_options, unjudged_options
+    from whyrank.studies import all_studies, limit_options, unjudged_options
 
-    catalogue, options = every_kind(), request.study_options()
+    catalogue, options = all_studies(), request.study_options()
     by_kind = limit_options(request.limit) if limited else {}
     names = [name for pattern in patterns for name in catalogue.match(pattern)]
     made = catalogue.make(names, options, by_kind)
@@ -167,10 +167,10 @@ def _thresholds(request: StudyOptions, plan: Plan, sweep: bool) -> dict[str, Thr
     from whyrank.studies import (
         Threshold,
         candidates_for_delta,
+        given_thresholds,
         needs_calibration,
         reading_of,
         thresholds,
-        uncalibrated,
     )
 
     needed = any(reading_of(study).needs_delta for study in plan.studies.values())
@@ -181,7 +181,7 @@ def _thresholds(request: StudyOptions, plan: Plan, sweep: bool) -> dict[str, Thr
     if not named and not needs_calibration(request.delta, plan.studies.values()):
         if request.candidates:  # no such run is an error, whether pairs come from it or not
             request.open_run(plan.collection, request.candidates)
-        return uncalibrated(request.delta, plan.rankers)
+        return given_thresholds(request.delta, plan.rankers)
     found: dict[str, Threshold] = {}
     try:
         if request.delta_from:

@@ -273,7 +273,7 @@ class ExportCommand:
                 say(f"note: {entries} left out, so that a browser copes")
             size = plural(page.entries, "entry", "entries")
         else:
-            pruned = opened.pruned(*chosen)
+            pruned = opened.prune(*chosen)
             write = writer(f".{kind}.gz" if kind == "tsv" and self.out.endswith(".gz") else f".{kind}")
             with replacing(self.out) as beside:
                 write(pruned, beside)

@@ -133,7 +133,7 @@ def overlap_split(
     """
     if baseline is not None and baseline not in runs:
         raise WhyrankError(f"the baseline {baseline!r} is not among the runs: {', '.join(runs)}")
-    measured = evaluate(collection, runs, measures)
+    measured = evaluate(runs, collection, measures)
     parts = split(shares(collection, analyzer, relevant, seed), groups, seed)
     cells = [OverlapGroup(ALL, number, part, part) for number, part in enumerate(parts, 1)]
     if candidates is not None:

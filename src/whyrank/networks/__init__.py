@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         Arrays,
         Ids,
         ModelTokenizer,
-        lengths_mask,
         padded,
         pair_arrays,
         single_arrays,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from types import FunctionType, MethodType
+from typing import Any, ClassVar, cast
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from whyrank.core import Ranker, Registry, WhyrankError, parse_call
 from whyrank.data import Collection, open_collection
@@ -111,6 +114,35 @@ def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
     return cast(Ranker, made.bind(setting) if hasattr(made, "bind") else made)
 
 
+@dataclass(frozen=True)
+class FunctionRanker:
+    """A function of queries and texts as a ranker; what it depends on is not known, so its scores are not stored."""
+
+    function: Callable[..., Any]
+    cacheable: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.function.__name__
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> Any:
+        """Call the function."""
+        return np.asarray(self.function(queries, docs))
+
+
+def as_ranker(given: object, setting: Setting | None = None) -> Ranker:
+    """The ranker that a call string, a function or an object stands for."""
+    if isinstance(given, str):
+        return open_ranker(given, setting)
+    if isinstance(given, FunctionType | MethodType):
+        return FunctionRanker(given)
+    if not isinstance(given, Ranker):
+        ways = "or give a call string, or a function"
+        raise WhyrankError(f"ranker {given!r} needs a name and a method score(queries, docs); {ways}")
+    return given
+
+
 def tie_tolerance(ranker: Ranker) -> float:
     """The `tie_tolerance` of a ranker: scores that differ by no more are equal; 0 where it declares none."""
     found = getattr(ranker, "tie_tolerance", 0.0)
@@ -164,3 +196,12 @@ def specs(what: str, given: Any, least: int = 2) -> list[str]:
 def open_rankers(given: Sequence[str], setting: Setting) -> tuple[Ranker, ...]:
     """The rankers of some call strings, all in the same setting."""
     return tuple(open_ranker(spec, setting) for spec in given)
+
+
+def as_rankers(given: object, setting: Setting) -> list[Ranker]:
+    """The rankers that are given, one or a list of call strings, functions and objects; each has its own name."""
+    found = [as_ranker(each, setting) for each in (given if isinstance(given, list | tuple) else [given])]
+    names = [ranker.name for ranker in found]
+    if not names or len(set(names)) < len(names):
+        raise WhyrankError(f"rankers {', '.join(names) or 'none'}: give one or more, each with a name of its own")
+    return found

@@ -63,12 +63,12 @@ from whyrank.studies import (
     candidates_for_delta,
     chosen_studies,
     few_queries,
+    given_thresholds,
     labels_of,
     needs_calibration,
     reading_of,
     sweep,
     thresholds,
-    uncalibrated,
     usual_studies,
     with_adjusted_p,
 )
@@ -288,7 +288,7 @@ def audit(
     if needs_calibration(spec, chosen.values()):
         used = thresholds(spec, scorers, candidates_for_delta(opened, options.get("candidates")), engine)
     else:
-        used = uncalibrated(spec, scorers)
+        used = given_thresholds(spec, scorers)
     read = open_table(table, check=True) if isinstance(table, str) else table
     plan = Plan(opened, chosen, scorers, engine, used, seed, limit, by, table=read, correction=correction)
     settings = {

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
         DEMO_TOLERANCE,
         Catalogue,
         Options,
+        all_studies,
         chosen_studies,
-        every_kind,
-        everything,
         limit_options,
+        probes_and_axioms,
         unjudged_options,
         usual_studies,
     )
@@ -22,16 +22,15 @@ if TYPE_CHECKING:
         LAST,
         MEDIAN,
         Calibration,
-        CalibrationTexts,
         SweepPoint,
         Threshold,
         calibrate,
         candidates_for_delta,
+        given_thresholds,
         needs_calibration,
         stable_from,
         sweep,
         thresholds,
-        uncalibrated,
     )
     from whyrank.studies.files import arrow, labels_of, save
     from whyrank.studies.findings import Finding, or_none

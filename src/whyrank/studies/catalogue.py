@@ -99,7 +99,7 @@ class Catalogue:
         return found
 
 
-def everything() -> Catalogue:
+def probes_and_axioms() -> Catalogue:
     """All probes and axioms."""
     from whyrank.studies.axioms import axioms
     from whyrank.studies.probes import probes
@@ -107,11 +107,11 @@ def everything() -> Catalogue:
     return Catalogue(probes, axioms)
 
 
-def every_kind() -> Catalogue:
+def all_studies() -> Catalogue:
     """All probes, axioms and bias studies: whatever has contrasts."""
     from whyrank.studies.bias import bias_studies
 
-    return Catalogue(*everything().registries, bias_studies)
+    return Catalogue(*probes_and_axioms().registries, bias_studies)
 
 
 def unjudged_options(collection: Collection, run: str | None = None) -> dict[str, Options]:
@@ -124,7 +124,7 @@ def unjudged_options(collection: Collection, run: str | None = None) -> dict[str
 
 def usual_studies(collection: str) -> list[str]:
     """Patterns for what is asked where nothing is named: all probes and axioms, and on the sample a bias study."""
-    families = dict.fromkeys("".join(name.partition("/")[:2]) + "*" for name in everything().names())
+    families = dict.fromkeys("".join(name.partition("/")[:2]) + "*" for name in probes_and_axioms().names())
     return [*families, *(DEMO_BIAS if collection == "sample" else ())]
 
 
@@ -139,7 +139,7 @@ def chosen_studies(
     """Studies by the name that they have in findings; of what a pattern finds, those that can run."""
     if limit is not None:
         check_whole("limit", limit, 1)
-    catalogue = every_kind()
+    catalogue = all_studies()
     names = {each: catalogue.match(each) for each in given if isinstance(each, str)}
     unjudged = {} if "pairs" in options else unjudged_options(collection, options.get("candidates"))
     every = [name for found in names.values() for name in found]

@@ -71,7 +71,7 @@ class NumberedTexts:
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """The same examples every epoch, in a new order."""
+    """Fixed examples, every epoch in a new order."""
 
     examples: EpochExamples
 

@@ -79,7 +79,7 @@ class Distillation:
 def with_candidates(
     data: TrainingSet, teachers: Sequence[Path], device: str, say: Callable[[str], None]
 ) -> TrainingSet:
-    """The same data with its candidates, where they are yet to be found."""
+    """Training data with its candidates, where they are yet to be found."""
     if not isinstance(data.sampler, Distillation):
         return data
     return TrainingSet(data.queries, data.docs, data.sampler.mine(data, teachers, device, say))
@@ -282,6 +282,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _QUERY_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _SHORTEST, _LONGEST = 3, 16  # words of a question
 _SENTENCE_SIZE = 20  # characters that a sentence has at least
+_OPENED = 0.35  # the share of cuts that get a question's opening
 
 
 class KeywordQuery(NamedTuple):
@@ -291,20 +292,20 @@ class KeywordQuery(NamedTuple):
     source: int
 
 
-def cut_queries(texts: Sequence[str], per_text: int, seed: int = 0, questions: float = 0.35) -> list[KeywordQuery]:
-    """Up to `per_text` cuts of each text, and its own questions; `questions` is the share with a question's opening.
+def cut_queries(texts: Sequence[str], per_text: int, seed: int = 0) -> list[KeywordQuery]:
+    """Up to `per_text` cuts of each text, about a third of them with a question's opening, and its own questions.
 
     A query belongs to the first text that gives it. The same texts and seed give the same queries.
     """
     random = generator(seed, "keywords")
     found: dict[str, KeywordQuery] = {}
     for source, text in enumerate(texts):
-        for query in _queries(text, per_text, questions, random):
+        for query in _queries(text, per_text, random):
             found.setdefault(query, KeywordQuery(query, source))
     return list(found.values())
 
 
-def _queries(text: str, per_text: int, questions: float, random: np.random.Generator) -> Iterator[str]:
+def _queries(text: str, per_text: int, random: np.random.Generator) -> Iterator[str]:
     sentences = [sentence for sentence in _SENTENCE.split(text) if len(sentence) > _SENTENCE_SIZE]
     yield from filter(None, map(_question, sentences))
     for i in range(per_text if sentences else 0):
@@ -316,7 +317,7 @@ def _queries(text: str, per_text: int, questions: float, random: np.random.Gener
             inside = [j for j, word in enumerate(run) if word not in FUNCTION_WORDS]
             cut = " ".join(run[inside[0] : inside[-1] + 1]) if len(inside) > 1 else ""
         if cut:
-            yield f"{random.choice(OPENINGS)} {cut}" if random.random() < questions else cut
+            yield f"{random.choice(OPENINGS)} {cut}" if random.random() < _OPENED else cut
 
 
 def _run(words: Sequence[str], least: int, most: int, random: np.random.Generator) -> str:

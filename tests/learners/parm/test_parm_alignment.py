@@ -11,7 +11,7 @@ from whyrank.learners.parm.alignment import (
     token_texts,
 )
 from whyrank.training import new_network
-from whyrank.training.sources import word_pieces
+from whyrank.training.sources import wordpiece_tokenizer
 
 
 def reader(network=None):
@@ -80,7 +80,9 @@ def letters_network():
     from parm_models import parm_recipe
     from whyrank.training import Sources
 
-    return new_network(parm_recipe(), 5, Sources(tokenizer=word_pieces([" ".join(sorted(set("".join(WORDS))))], 100)))
+    return new_network(
+        parm_recipe(), 5, Sources(tokenizer=wordpiece_tokenizer([" ".join(sorted(set("".join(WORDS))))], 100))
+    )
 
 
 def test_words_carry_values_between_tokenizers():

@@ -78,9 +78,11 @@ def test_a_subset_never_above_the_limit_with_the_rate_it_says(found, most, seed)
     assert set(held) <= names(blocks)
     assert sampler.found == len(found)
     if len(found) <= most:
-        assert (set(held), sampler.dropped()) == (names(blocks), {})
+        assert (set(held), sampler.drop_counts()) == (names(blocks), {})
     else:
-        assert sampler.dropped() == {f"not drawn (rate 1/{2**sampler.halvings}, seed {seed})": len(found) - len(held)}
+        assert sampler.drop_counts() == {
+            f"not drawn (rate 1/{2**sampler.halvings}, seed {seed})": len(found) - len(held)
+        }
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -116,4 +118,4 @@ def test_memory_stays_bounded_while_blocks_come(most):
         for view in VIEWS:
             sampler.offer(view, rows[start : start + 100])
             assert sampler.held == sum(len(kept) for _, kept in sampler.blocks()) <= most
-    assert sum(sampler.dropped().values()) == 2 * len(rows) - sampler.held
+    assert sum(sampler.drop_counts().values()) == 2 * len(rows) - sampler.held

@@ -246,7 +246,7 @@ def _table(task: PairTask, terms: TermVocabulary, entries: Entries, facts: dict[
         terms.query_terms, terms.doc_terms, rows[other], columns[other], weights[other].astype(np.float32),
         facts | {"self_pairs": int((~other).sum())} | cut, terms.doc_counts,
     )  # fmt: skip
-    return table if task.top is None else table.pruned(top_query=task.top)
+    return table if task.top is None else table.prune(top_query=task.top)
 
 
 def term_entries(task: PairTask, entries: Entries) -> tuple[Ints, Ints, Any]:

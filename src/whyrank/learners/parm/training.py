@@ -33,8 +33,9 @@ from whyrank.learners.parm.data import (
     prepare_parm,
     split_queries,
 )
-from whyrank.learners.parm.first import FirstTrainer
-from whyrank.learners.parm.second import SecondTrainer, find_partners, slots_of, start_logits_at
+from whyrank.learners.parm.phase1 import FirstTrainer
+from whyrank.learners.parm.phase2 import SecondTrainer, find_partners, slots_of, start_logits_at
+from whyrank.learners.parm.phases import check_phases, first_phase, second_phase
 from whyrank.networks import BARE, CONFIG, ParmNetwork, save
 from whyrank.training import (
     LOG,
@@ -43,13 +44,11 @@ from whyrank.training import (
     check_same,
     device_name,
     find_device,
-    first_phase,
     read_log,
     read_recipe,
     read_tensors,
     recipe_of,
     run_folder,
-    second_phase,
     summary,
     threads,
     write_tensors,
@@ -94,7 +93,9 @@ def parm_recipe(
     if made.data.get("target", target) != target:
         raise WhyrankError(f"--target {target}: the recipe is for {made.data['target']}; change it with --set")
     data = {**made.data, "target": target} | ({"collection": list(collections)} if collections else {})
-    return recipe_of({**made.as_dict(), "data": data | ({"analyzer": analyzer} if analyzer else {})})
+    whole = recipe_of({**made.as_dict(), "data": data | ({"analyzer": analyzer} if analyzer else {})})
+    check_phases(whole.phases, whole.data)
+    return whole
 
 
 def train_on_target(
@@ -127,7 +128,7 @@ def train_parm(prepared: ParmPrepared, out: Path, seed: int = 0, device: str = "
         return
     second = second_phase(recipe.phases)
     with run_folder(out, mark) as work, threads(first_phase(recipe.phases).schedule_for(seed).threads):
-        run = _Run(prepared, prepared.network(seed), work, seed, device, say)
+        run = _Training(prepared, prepared.network(seed), work, seed, device, say)
         histories = [run.phase("phase 1", "first", run.first)]
         for number in range(second.rounds):
             histories.append(run.phase(f"phase 2, round {number + 1}", f"second-{number}", run.second, number))
@@ -156,7 +157,7 @@ def is_trained(out: Path, recipe: Recipe, seed: int) -> bool:
     return True
 
 
-class _Run(NamedTuple):
+class _Training(NamedTuple):
     """One training run."""
 
     prepared: ParmPrepared

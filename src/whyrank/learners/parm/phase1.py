@@ -17,8 +17,9 @@ from torch import Tensor
 
 from whyrank.learners.parm.alignment import Numbers, TokenTexts
 from whyrank.learners.parm.data import CUTS, PARTS, CandidateSampler, Say
+from whyrank.learners.parm.phases import First
 from whyrank.networks import Network, ParmNetwork, tensors
-from whyrank.training import EpochExamples, First, Trainer, TrainingSet
+from whyrank.training import EpochExamples, Trainer, TrainingSet
 from whyrank.training.losses import losses
 
 Draws = npt.NDArray[np.floating[Any]]
