@@ -69,9 +69,9 @@ def _show_neighbours(title: str, side: str, found: Sequence[Weighted]) -> None:
     table(title, [side, "weight"], rows, 1)
 
 
-def _alike(term: str, known: Mapping[str, int], most: int = 5_000) -> list[str]:
+def _alike(term: str, known: Mapping[str, int]) -> list[str]:
     """Terms worth a close look: to compare with each of a million would take a minute."""
-    if len(known) <= most:
+    if len(known) <= (most := 5_000):
         return list(known)
     folded = term.casefold()
     near = [t for t in known if abs(len(t) - len(term)) <= 2 and t[:1].casefold() == folded[:1]]

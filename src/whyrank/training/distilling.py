@@ -94,7 +94,7 @@ class SourcedQueries(NamedTuple):
 
 
 def sourced_queries(
-    collections: Sequence[str], cut: Mapping[str, int], without: Sequence[str], limit: int | None, seed: int = 0
+    collections: Sequence[str], cut: Mapping[str, int], without: Sequence[str], limit: int | None
 ) -> SourcedQueries:
     """The queries of collections that have a relevant text, with the first of these, and queries cut from texts.
 
@@ -119,7 +119,7 @@ def sourced_queries(
                     query, text = _plain(collection.queries[query_id]), _plain(collection.docs[good[0]])
                     if _bare(query) not in no_queries and _bare(text) not in no_texts:
                         found.setdefault(query, texts.number(text))
-        for query, source in cut_queries(own, cut[name], seed) if name in cut else ():
+        for query, source in cut_queries(own, cut[name]) if name in cut else ():
             if _bare(query) not in no_queries:
                 found.setdefault(query, int(numbers[source]))
     if not found:
@@ -128,10 +128,10 @@ def sourced_queries(
     return SourcedQueries(chosen, list(texts.found), np.array([found[query] for query in chosen], np.int32))
 
 
-def distillation_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
+def distillation_set(data: Mapping[str, Any]) -> TrainingSet:
     """The queries and texts that the `data` of a recipe with `teachers` describes."""
     given = TaughtData(**data)
-    found = sourced_queries(given.collection, given.cut, given.without, given.limit, seed)
+    found = sourced_queries(given.collection, given.cut, given.without, given.limit)
     best, next_best, chance = given.candidates
     shares = list(given.teachers.values())
     sampler = Distillation(found.source, shares, (best, next_best, chance), given.depth, given.lexical)

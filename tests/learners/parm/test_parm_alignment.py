@@ -7,7 +7,7 @@ import torch
 
 from parm_models import WORDS, parm_network, toy_world
 from whyrank.learners.parm.alignment import (
-    Reader,
+    AligningEncoder,
     token_texts,
 )
 from whyrank.training import new_network
@@ -16,7 +16,7 @@ from whyrank.training.sources import wordpiece_tokenizer
 
 def reader(network=None):
     network = network or parm_network(seed=3)
-    return Reader(network.encoder, network.tokenizer, network.max_query, network.max_doc)
+    return AligningEncoder(network.encoder, network.tokenizer, network.max_query, network.max_doc)
 
 
 def pairs_of(network, n=5):
@@ -89,7 +89,7 @@ def test_words_carry_values_between_tokenizers():
     network, other = parm_network(), letters_network()
     queries, docs = ["balan mernis"], ["cemer balan difo"]
     texts = token_texts(network, queries, docs)
-    who = Reader(other.encoder, other.tokenizer, 20, 30)
+    who = AligningEncoder(other.encoder, other.tokenizer, 20, 30)
     sides = who.texts(texts[0], network.tokenizer, 20), who.texts(texts[1], network.tokenizer, 30)
     assert sides[0].words is not None
     assert len(sides[1].ids[0]) == len("cemerbalandifo")

@@ -291,10 +291,10 @@ class Target(NamedTuple):
 
 def open_target(given: str | Ranker, setting: Setting) -> Target:
     """A ranker, or the one that a call string describes, and the model behind it."""
-    from whyrank.rankers import open_ranker
+    from whyrank.rankers import as_ranker
     from whyrank.rankers.neural import NeuralRanker, architecture_of, model_folder
 
-    ranker = open_ranker(given, setting) if isinstance(given, str) else given
+    ranker = as_ranker(given, setting)
     call = parse_call(ranker.name) if isinstance(ranker, NeuralRanker) else None
     if call is None or call.arguments or call.name not in ("cross", "bi"):
         return Target(ranker)

@@ -175,7 +175,7 @@ class Segmenter:
             doc: numbers of their texts, [examples, texts].
             blocks: how the tokens of each query and text belong together, [examples, texts, query, text tokens].
             draws: those of `CandidateSampler`: uniform ones that cut the query, normal ones that say what goes.
-            packed: whether the inputs lie end to end, see `networks.first`.
+            packed: whether the inputs lie end to end, see `networks.first_position`.
         """
         spans = self._split(query, draws[:, :CUTS])
         given = tensors({"query": query, "doc": doc, "start": spans.start, "end": spans.end, "size": spans.sizes,

@@ -187,7 +187,7 @@ def build_table(
     folder = Path(parm.resource)
     network, known = load(folder, ParmNetwork.architecture), read_config(folder)
     analyzer, frame = parm.analyzer or known.get("analyzer") or "lucene", parm.frame or known.get("frame") or BARE
-    found = [each if isinstance(each, Collection) else open_collection(each) for each in collections]
+    found = [open_collection(each) for each in collections]
     terms = make_vocabulary(parm, found, analyzers.create(analyzer), audit)
     ids = network.query_ids(terms.query_terms), network.doc_ids(terms.doc_terms)
     queries, docs = (TermSequences.of(rows) for rows in frame_terms(*ids, network, frame))

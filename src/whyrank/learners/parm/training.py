@@ -35,7 +35,7 @@ from whyrank.learners.parm.data import (
 )
 from whyrank.learners.parm.phase1 import FirstTrainer
 from whyrank.learners.parm.phase2 import SecondTrainer, find_partners, slots_of, start_logits_at
-from whyrank.learners.parm.phases import check_phases, first_phase, second_phase
+from whyrank.learners.parm.phases import first_phase, second_phase
 from whyrank.networks import BARE, CONFIG, ParmNetwork, save
 from whyrank.training import (
     LOG,
@@ -93,9 +93,7 @@ def parm_recipe(
     if made.data.get("target", target) != target:
         raise WhyrankError(f"--target {target}: the recipe is for {made.data['target']}; change it with --set")
     data = {**made.data, "target": target} | ({"collection": list(collections)} if collections else {})
-    whole = recipe_of({**made.as_dict(), "data": data | ({"analyzer": analyzer} if analyzer else {})})
-    check_phases(whole.phases, whole.data)
-    return whole
+    return recipe_of({**made.as_dict(), "data": data | ({"analyzer": analyzer} if analyzer else {})})
 
 
 def train_on_target(
