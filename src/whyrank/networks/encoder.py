@@ -71,8 +71,8 @@ class Encoder(nn.Module):
     def pooled(self, batch: Mapping[str, Tensor], longest: int | None = None) -> Tensor:
         """The last hidden states at the position of `pool`: [texts, width], without what that does not need.
 
-        A packed batch (see `networks.first_position`) is read in bf16 where mixed precision is on: the layers' weights are
-        converted once, not in every product. `longest` bounds its texts.
+        A packed batch (see `networks.first_position`) is read in bf16 where mixed precision is on: the layers'
+        weights are converted once, not in every product. `longest` bounds its texts.
         """
         if "ends" in batch:
             longest = longest or self.max_positions
