@@ -58,13 +58,13 @@ def searched(ids, tf, offsets, lengths, indptr, indices, weights, query, given, 
 def in_python(entries, texts, query, given, a, b) -> np.ndarray:
     """The same with a dictionary for each query term."""
     scores = []
-    for told, length in texts:
+    for counts, length in texts:
         score = 0.0
         for term, weight in zip(query, given, strict=True):
-            f = told[term]
+            f = counts[term]
             if not f:
                 row = entries.get(term, {})
-                f = max((row[word] for word in told if word in row), default=0.0)
+                f = max((row[word] for word in counts if word in row), default=0.0)
             score += weight * f / (f + a + b * length)
         scores.append(score)
     return np.array(scores)
@@ -85,25 +85,25 @@ def over(rng: np.random.Generator, table: TermTable, passages: int, path: Path) 
 def ways(ranker: ThesaurusRanker, tokens: Tokens, queries: list[str]) -> Iterator[tuple[str, Work]]:
     scorer, rows = ranker.scorer(tokens), np.arange(PASSAGES, dtype=np.int32)
     yield "ours", lambda i: scorer.score(queries[i], rows)
-    asked = [ranker.query(query) for query in queries]
-    yield "binary search", by_search(ranker, tokens, asked)
-    yield "Python", by_dictionaries(ranker, tokens, asked)
+    parsed = [ranker.query(query) for query in queries]
+    yield "binary search", by_search(ranker, tokens, parsed)
+    yield "Python", by_dictionaries(ranker, tokens, parsed)
 
 
-def by_search(ranker: ThesaurusRanker, tokens: Tokens, asked: list[tuple[np.ndarray, Weights]]) -> Work:
+def by_search(ranker: ThesaurusRanker, tokens: Tokens, parsed: list[tuple[np.ndarray, Weights]]) -> Work:
     found, tf = distinct_terms(tokens)
     lengths, out = np.diff(tokens.offsets), np.empty(PASSAGES)
 
     def score(number: int) -> np.ndarray:
-        terms, how = asked[number]
+        terms, how = parsed[number]
         searched(found.ids, tf, found.offsets, lengths, *ranker.table.by_query, terms, how.weights, how.a, how.b, out)
         return out
 
     return score
 
 
-def by_dictionaries(ranker: ThesaurusRanker, tokens: Tokens, asked: list[tuple[np.ndarray, Weights]]) -> Work:
-    rows, wanted = ranker.table.by_query, {t for terms, _ in asked for t in terms.tolist()}
+def by_dictionaries(ranker: ThesaurusRanker, tokens: Tokens, parsed: list[tuple[np.ndarray, Weights]]) -> Work:
+    rows, wanted = ranker.table.by_query, {t for terms, _ in parsed for t in terms.tolist()}
     slices = {t: slice(rows.indptr[t], rows.indptr[t + 1]) for t in wanted}
     entries = {
         t: dict(zip(rows.indices[s].tolist(), rows.weights[s].tolist(), strict=True)) for t, s in slices.items()
@@ -111,7 +111,9 @@ def by_dictionaries(ranker: ThesaurusRanker, tokens: Tokens, asked: list[tuple[n
     for term, row in entries.items():
         row.pop(term, None)
     texts = [(Counter(ids.tolist()), LENGTH) for ids in np.split(tokens.ids, tokens.offsets[1:-1])]
-    return lambda i: in_python(entries, texts, asked[i][0].tolist(), asked[i][1].weights.tolist(), *asked[i][1][3:])
+    return lambda i: in_python(
+        entries, texts, parsed[i][0].tolist(), parsed[i][1].weights.tolist(), *parsed[i][1][3:]
+    )
 
 
 def reranked(vocabulary: int, entries: int, folder: Path) -> None:
@@ -127,9 +129,9 @@ def reranked(vocabulary: int, entries: int, folder: Path) -> None:
     made = dict(ways(ranker, tokens, queries))
     apart = max(float(np.abs(made["ours"](i) - way(i)).max()) for way in made.values() for i in range(5))
     times = {name: processor_time(way, 5 if name != "Python" else 1) for name, way in made.items()}
-    told = ", ".join(f"{name} {ms:.3f} ms (ratio {ms / times['ours']:.1f})" for name, ms in times.items())
+    said = ", ".join(f"{name} {ms:.3f} ms (ratio {ms / times['ours']:.1f})" for name, ms in times.items())
     print(
-        f"{vocabulary:>8,} terms, {len(table):>9,} entries, first: {told}, largest difference {apart:.0e}", flush=True
+        f"{vocabulary:>8,} terms, {len(table):>9,} entries, first: {said}, largest difference {apart:.0e}", flush=True
     )
     for spec in ("bm25t:TABLE(match=max-tf)", "bm25t:TABLE(match=sum)", "qlt:TABLE"):
         other = open_ranker(spec.replace("TABLE", str(folder / "t.arrow")), Setting(stats=str(statistics)))

@@ -34,7 +34,7 @@ from whyrank.studies import (
     answers,
     chosen_studies,
     difference_of,
-    uncalibrated,
+    given_thresholds,
     value_differences,
 )
 
@@ -80,7 +80,7 @@ def main() -> None:
 
 def differences(kind: str, rankers: Sequence[Hash], collection: whyrank.Collection, studies: Sequence[str]) -> None:
     chosen = chosen_studies(studies, {"seed": 0}, collection, None)
-    plan = Plan(collection, chosen, rankers, Engine(), uncalibrated("0.25", rankers), draws=99)
+    plan = Plan(collection, chosen, rankers, Engine(), given_thresholds("0.25", rankers), draws=99)
     found: dict[str, list[Difference]] = defaultdict(list)
     given = answers(plan)
     for answer, other in zip(given, given, strict=True):  # two by two

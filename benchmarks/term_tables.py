@@ -54,7 +54,7 @@ def main(entries: int) -> None:
     print(f"{len(table):,} entries, {len(table.query_terms):,} x {len(table.doc_terms):,} terms")
     timed("digest", lambda: table.digest)
     timed("by document term", lambda: table.by_doc)
-    timed("pruned, top 100 and 100", lambda: table.pruned(0.01, top_query=100, top_doc=100))
+    timed("pruned, top 100 and 100", lambda: table.prune(0.01, top_query=100, top_doc=100))
     timed("renormalised", table.renormalised)
     timed("with self-translation", lambda: table.with_self(0.1))
     timed("difference with itself", lambda: table.difference(table))

@@ -9,7 +9,7 @@ from whyrank.learners.parm import ParmPrepared
 from whyrank.learners.parm.alignment import Occlusion, token_texts
 from whyrank.learners.parm.data import TargetScores, Terms
 from whyrank.training import Recipe, Sources, new_network, recipe_of
-from whyrank.training.sources import word_pieces
+from whyrank.training.sources import wordpiece_tokenizer
 
 SHAPE = {**ENCODER, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 SCHEDULE = {"epochs": 2, "batch": 8, "rate": 1e-3, "head_rate": 1e-3, "threads": 1}
@@ -24,7 +24,7 @@ def parm_recipe(**changes: object) -> Recipe:
 
 
 def toy_sources(words=WORDS) -> Sources:
-    return Sources(tokenizer=word_pieces([" ".join(words)] * 3, 400))
+    return Sources(tokenizer=wordpiece_tokenizer([" ".join(words)] * 3, 400))
 
 
 def parm_network(seed: int = 0, recipe: Recipe | None = None, **changes: object):

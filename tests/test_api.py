@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import subprocess
 import sys
 
@@ -71,3 +72,52 @@ def test_audit_for_what_is_not_there():
 def test_audit_in_the_wrong_way(arguments):
     with pytest.raises(WhyrankError):
         whyrank.audit(**{"rankers": "bm25", "studies": "matched/length|tf", **arguments})
+
+
+@pytest.mark.parametrize("name", ["evaluate", "fidelity", "learn", "open_table", "rank"])
+def test_the_example_in_the_docstring_of(name):
+    function = getattr(whyrank, name)
+    [example] = doctest.DocTestFinder(recurse=False).find(function, name, globs={name: function, "whyrank": whyrank})
+    found = doctest.DocTestRunner().run(example)
+    assert (found.failed, found.attempted > 0) == (0, True)
+
+
+CATS = whyrank.Collection.of(
+    {"a": "cats purr", "b": "cats purr and sleep a lot", "c": "dogs"}, {"q": "cats"}, {"q": {"a": 1, "b": 1, "c": 0}}
+)
+
+
+def shorter(queries, docs):
+    return [-len(doc) for doc in docs]
+
+
+def test_rankers_as_objects_and_functions():
+    assert whyrank.rank(shorter, CATS) == {"q": {"a": -9.0, "b": -25.0}}
+    assert whyrank.rank(Shorter(), CATS, depth=1) == {"q": {"a": -9.0}}
+    assert whyrank.rank("bm25", CATS, candidates={"q": {"b": 0.0, "c": 0.0}})["q"].keys() == {"b", "c"}
+    assert [row.mean for row in whyrank.evaluate([shorter, "bm25"], CATS, ["P@2", "P@1"])] == [1.0] * 4
+    assert [row.mean for row in whyrank.evaluate({"mine": {"q": {"c": 2.0, "a": 1.0}}}, CATS, ["P@2"])] == [0.5]
+    found = whyrank.fidelity(Shorter(), ["ql", "bm25"], CATS, measures=["agreement"])
+    assert [(row.surrogate, row.mean) for row in found.rows] == [("ql", 1.0), ("bm25", 1.0)]
+
+
+def test_a_learner_by_keywords_is_that_of_its_call_string():
+    one, two = (
+        whyrank.learn("em(threshold=0)", CATS, iterations=1),
+        whyrank.learn("em(iterations=1,threshold=0)", CATS),
+    )
+    assert isinstance(one, whyrank.TermTable)
+    assert one.digest == two.digest
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda: whyrank.learn("em", CATS, iteration=1), lambda: whyrank.learn("em"), lambda: whyrank.rank("bm26", CATS),
+     lambda: whyrank.rank("bm25", CATS, depth=0), lambda: whyrank.rank("bm25", 3), lambda: whyrank.rank(3, CATS),
+     lambda: whyrank.fidelity("bm25", ["ql"], CATS, measures=["tau"]), lambda: whyrank.fidelity("bm25", [], CATS),
+     lambda: whyrank.fidelity(shorter, Shorter(), CATS), lambda: whyrank.evaluate([shorter, Shorter()], CATS),
+     lambda: whyrank.evaluate(["bm25"], CATS, ["nDGC"]), lambda: whyrank.evaluate([], CATS)],
+)  # fmt: skip
+def test_requests_that_make_no_sense(call):
+    with pytest.raises(WhyrankError):
+        call()

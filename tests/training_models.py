@@ -10,7 +10,7 @@ from whyrank.networks import Network
 from whyrank.training import Recipe, Sources, TrainingInputs, TrainingSet, new_network, recipe_of
 from whyrank.training.data import Judged
 from whyrank.training.running import train
-from whyrank.training.sources import word_pieces
+from whyrank.training.sources import wordpiece_tokenizer
 from whyrank.training.validation import Validation
 
 WORDS = [f"{a}{b}" for a in ("ba", "ce", "di", "fo", "gu") for b in ("lan", "mer", "nis", "rop", "tuk")]
@@ -58,7 +58,7 @@ def toy_run(
 
 def toy_sources() -> Sources:
     queries, texts = toy_texts()
-    return Sources(tokenizer=word_pieces([*queries, *texts], 200))
+    return Sources(tokenizer=wordpiece_tokenizer([*queries, *texts], 200))
 
 
 def toy_network(seed: int = 0, dropout: float = 0.1, **settings: object) -> Network:

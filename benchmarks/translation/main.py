@@ -65,7 +65,7 @@ def measured(work: Work, found: dict[str, list[str]], like: Work | None, folder:
         runs[name] = system_run(work, parts, like)
         seconds[name] = time.perf_counter() - start
         write_run(folder / f"{work.target.name}.{name.replace(' ', '-')}.txt", runs[name], name)
-    rows = evaluate(work.target.test, runs, work.target.measures, "bm25")
+    rows = evaluate(runs, work.target.test, work.target.measures, "bm25")
     claims = [Hypothesis(name, *sides) for name, sides in CLAIMS.items() if set(sides) <= set(runs)]
     for row in rows:
         print(f"{work.target.name:10} {row.measure:13} {row.run:28} {row.mean:.4f} {shown(row)}", flush=True)

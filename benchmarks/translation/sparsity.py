@@ -66,7 +66,7 @@ def main() -> None:
         network = open_network(folder)
         whole = export_table(network, 1e-3, collection=target.modelling)
         for choice in CHOICES:
-            table = whole.pruned(**choice)
+            table = whole.prune(**choice)
             with tempfile.TemporaryDirectory() as place:
                 table.save(f"{place}/t.arrow")
                 alone, fused = measured(target, texts, f"{place}/t.arrow", parts, runs)

@@ -48,7 +48,7 @@ def test_json_has_the_figures_of_scipy(whyrank, sample, runs):
     assert [(r["surrogate"], r["baseline"], r["measure"]) for r in found["differences"]] == [
         ("bm25(k1=2)", "bm25", m) for m in ("pearson", "kendall", "agreement", "top5")
     ]
-    measured = {row.run: row.mean for row in evaluate(sample, runs, ["nDCG@10"])}
+    measured = {row.run: row.mean for row in evaluate(runs, sample, ["nDCG@10"])}
     assert {r["run"]: r["mean"] for r in found["effectiveness"]} == pytest.approx(measured)
     assert found["settings"].items() >= {"depth": 1000, "missing": "drop", "k": [5], "candidates": ["bm25"]}.items()
 

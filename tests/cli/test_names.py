@@ -12,7 +12,7 @@ from whyrank.cli.app import app
 from whyrank.core import WhyrankError
 from whyrank.data import open_collection
 from whyrank.rankers import Setting, open_ranker, rankers
-from whyrank.studies import every_kind
+from whyrank.studies import all_studies
 from whyrank.text import analyzers
 
 CHANGELOG = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -120,7 +120,7 @@ def test_analyzers_open():
 
 
 def test_studies_open():
-    catalogue, names = every_kind(), names_of("studies")
+    catalogue, names = all_studies(), names_of("studies")
     assert len(names) == 82
     assert [study.id for study in catalogue.make(names, {}, {}).values()] == names
 

@@ -60,7 +60,7 @@ def test_studies_are_run_on_request(surprises, tmp_path):
 
 def test_missing_weights(surprises):
     """Below a threshold nothing can be judged; weights that are missing elsewhere are noted."""
-    cut = toy_table(PLANTED).pruned(threshold=0.6)
+    cut = toy_table(PLANTED).prune(threshold=0.6)
     parts = (cut.query_terms, cut.doc_terms, cut.indptr, cut.indices, cut.weights)
     TermTable(*parts, {"threshold": 0.6}).save("cut.parquet")
     _, err = surprises(table="cut.parquet")

@@ -111,7 +111,7 @@ def test_export_of_expansions(whyrank, files, tmp_path):
 def test_export_to_other_formats(whyrank, files, tmp_path, name):
     code, _, err = whyrank("tables", "export", files[0], "--out", tmp_path / name, "--threshold", "0.25")
     assert (code, err) == (0, f"3 entries of {files[0]}: {tmp_path / name}\n")
-    assert open_table(tmp_path / name).digest == open_table(files[0]).pruned(0.25).digest
+    assert open_table(tmp_path / name).digest == open_table(files[0]).prune(0.25).digest
     kind = name.split(".")[1]
     assert whyrank("tables", "export", files[0], "--out", tmp_path / "x", "--as", kind)[0] == 0
     assert open_table(tmp_path / "x").digest == open_table(files[0]).digest
@@ -135,7 +135,7 @@ def test_tables_that_were_made_differently_are_noted(whyrank, tmp_path, monkeypa
     TermTable.from_triples(["car"], ["fiat"], [0.5], analyzer="krovetz", threshold=0.1).save("k.tsv")
     assert whyrank("tables", "export", "t.tsv", "--threshold", "0.75", "--top", "1", "-o", "less.tsv")[0] == 0
     assert open_table("less.tsv").facts == {"analyzer": "lucene", "threshold": 0.75, "top_query": 1}
-    open_table("t.tsv").renormalised("doc").save("sums.tsv")
+    open_table("t.tsv").renormalise("doc").save("sums.tsv")
     for other, notes in {
         "less.tsv": ["begin at different weights (unknown and 0.75)", "so many entries at most: any number and 1;"],
         "sums.tsv": ["different scales (as learned and with the sum 1 by doc term)"],

@@ -171,7 +171,7 @@ MORE_ROLES = {
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_kind_has_a_sample(kind):
+def test_all_studies_has_a_sample(kind):
     found = open_pairs("sample", kind)
     assert found.roles == {*KINDS[kind], *MORE_ROLES.get(kind, ())}
     assert len(found) >= 60

@@ -29,7 +29,7 @@ from whyrank.tables import TermTable
 @pytest.mark.parametrize("measure", ["nDCG@10", "RR(rel=2)", "RR@10", "AP(rel=2)@100"])
 def test_means_equal_ir_measures(data_folder, measure):
     collection = open_collection(str(data_folder / "msmarco_dl19"))
-    found = {row.run: row for row in evaluate(collection, dict(collection.runs), [measure])}
+    found = {row.run: row for row in evaluate(dict(collection.runs), collection, [measure])}
     parsed = ir_measures.parse_measure(measure)
     for name, run in collection.runs.items():
         expected = ir_measures.calc_aggregate([parsed], collection.qrels, run)[parsed]
@@ -39,7 +39,7 @@ def test_means_equal_ir_measures(data_folder, measure):
 
 def test_published_effectiveness(data_folder):
     collection = open_collection(str(data_folder / "msmarco_dl19"))
-    found = {row.run: round(row.mean, 4) for row in evaluate(collection, dict(collection.runs), ["nDCG@10"])}
+    found = {row.run: round(row.mean, 4) for row in evaluate(dict(collection.runs), collection, ["nDCG@10"])}
     expected = {"bm25.top100": 0.5058, "bm25_rm3.top100": 0.5216, "tasb.top100": 0.7210, "openai_ada2.top100": 0.7035,
                 "spladepp.top100": 0.7308}  # fmt: skip
     assert {name: found[name] for name in expected} == expected
@@ -52,7 +52,7 @@ BAD = {q: {"c": 1.0, "a": 2.0, "b": 3.0 if q != "q3" else 0.5} for q in QRELS}
 
 
 def test_comparison_with_a_baseline():
-    rows = {row.run: row for row in evaluate(TOY, {"bad": BAD, "good": GOOD}, ["nDCG@10"], baseline="bad")}
+    rows = {row.run: row for row in evaluate({"bad": BAD, "good": GOOD}, TOY, ["nDCG@10"], baseline="bad")}
     good, bad = rows["good"], rows["bad"]
     diffs = np.array([good.per_query[q] - bad.per_query[q] for q in QRELS])
     assert good.difference == pytest.approx(diffs.mean())
@@ -66,7 +66,7 @@ def test_comparison_with_a_baseline():
 
 def test_missing_queries_count_as_zero():
     half = {q: docs for q, docs in GOOD.items() if q < "q5"}
-    row = evaluate(TOY, {"half": half}, ["nDCG@10"])[0]
+    row = evaluate({"half": half}, TOY, ["nDCG@10"])[0]
     assert row.n_queries == len(QRELS)
     assert row.per_query["q7"] == 0.0
 
@@ -77,7 +77,7 @@ def test_missing_queries_count_as_zero():
 ])  # fmt: skip
 def test_refusals(collection, measure, baseline, said):
     with pytest.raises(WhyrankError, match=said):
-        evaluate(collection, {"good": GOOD}, [measure], baseline)
+        evaluate({"good": GOOD}, collection, [measure], baseline)
 
 
 QUERIES = [f"q{i}" for i in range(12)]
@@ -95,8 +95,8 @@ GROUPS = {"A": ["a1", "a2", "a3"], "B": ["b1", "b2"]}
 
 
 def test_a_group_is_the_mean_per_query():
-    single = {row.run: row for row in evaluate(TOYS, RUNS, ["nDCG@10"])}
-    rows = {row.run: row for row in evaluate(TOYS, RUNS, ["nDCG@10"], groups=GROUPS)}
+    single = {row.run: row for row in evaluate(RUNS, TOYS, ["nDCG@10"])}
+    rows = {row.run: row for row in evaluate(RUNS, TOYS, ["nDCG@10"], groups=GROUPS)}
     assert list(rows) == ["plain", "A", "B"]
     for q in QUERIES:
         assert rows["A"].per_query[q] == pytest.approx(sum(single[n].per_query[q] for n in GROUPS["A"]) / 3)
@@ -107,7 +107,7 @@ def test_a_group_is_the_mean_per_query():
 
 
 def test_hypotheses_are_corrected_together():
-    rows = evaluate(TOYS, RUNS, ["nDCG@10", "RR@10"], groups=GROUPS)
+    rows = evaluate(RUNS, TOYS, ["nDCG@10", "RR@10"], groups=GROUPS)
     claims = [Hypothesis("H1", "A", "B"), Hypothesis("H2", "B", "plain"), Hypothesis("H3", "plain", "A")]
     found = judge(rows, claims, "holm")
     assert [(each.hypothesis, each.measure) for each in found] == [
@@ -158,11 +158,11 @@ def numbered(grade, name="{}"):
 @pytest.mark.parametrize("measure", ["ERR@10", "nDCG(dcg='exp-log2')@10"])
 def test_what_gdeval_cannot_read_is_one_clear_line(measure, capfd):
     """ERR with the relevant text second: (2^3 - 1) / 2^4 / 2."""
-    found = evaluate(numbered(3), {"run": {"1": {"b": 2.0, "a": 1.0}}}, [measure])
+    found = evaluate({"run": {"1": {"b": 2.0, "a": 1.0}}}, numbered(3), [measure])
     assert found[0].mean == pytest.approx(7 / 32 if measure == "ERR@10" else 1 / np.log2(3), abs=1e-4)
     for grade, name in ((5, "{}"), (3, "q{}"), (3, "t-{}")):
         with pytest.raises(WhyrankError, match="gdeval, which takes query ids that are numbers and grades up to 4"):
-            evaluate(numbered(grade, name), {"run": {name.format(1): {"a": 1.0}}}, [measure])
+            evaluate({"run": {name.format(1): {"a": 1.0}}}, numbered(grade, name), [measure])
     assert capfd.readouterr() == ("", "")
 
 
@@ -176,7 +176,7 @@ class TestTuning:
         fresh = {}
         for trial in trials:
             run = Runner(Engine(), Setting(sample), None, 100).run(trial.ranker, sample)
-            fresh[trial.ranker] = evaluate(sample, {"x": run}, ["nDCG@10"])[0].mean
+            fresh[trial.ranker] = evaluate({"x": run}, sample, ["nDCG@10"])[0].mean
         assert {t.ranker: pytest.approx(t.dev) for t in trials} == fresh
         assert [t.dev for t in trials] == sorted(fresh.values(), reverse=True)
         assert trials[0].test is None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from whyrank.core import WhyrankError, mean_interval, sign_flip_p
 from whyrank.evaluation.fidelity import compare_runs, differences, summarise
 from whyrank.evaluation.fidelity.agreement import PerQuery
-from whyrank.evaluation.fidelity.rows import AVERAGE
+from whyrank.evaluation.fidelity.summary import AVERAGE
 
 COARSE = st.integers(0, 4).map(float)
 FINE = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))

@@ -63,7 +63,7 @@ def test_exact_measures_are_those_of_ir_measures(seed, name, ties):
     assert is_exact(measure)
     weights = (0.25, 0.5, 0.25)
     scores = pool.matrix @ np.array(weights)
-    expected = evaluate(collection, {"x": pool.run(weights)}, [name])[0].mean
+    expected = evaluate({"x": pool.run(weights)}, collection, [name])[0].mean
     assert objective_of(measure, collection, pool).value(scores) == pytest.approx(expected, abs=1e-9)
 
 
@@ -125,7 +125,7 @@ def test_fitted_weights_are_used_as_they_were_measured(tmp_path):
     for part, value in ((split.dev, rows[FITTED].dev), (split.test, rows[FITTED].test)):
         for each in (spec, found.spec):
             run = Runner(Engine(), Setting(sample), best, 20).run(each, part)
-            assert evaluate(part, {"x": run}, ["nDCG@10"])[0].mean == pytest.approx(value)
+            assert evaluate({"x": run}, part, ["nDCG@10"])[0].mean == pytest.approx(value)
     facts = json.loads((tmp_path / "w.json").read_text())
     assert facts["weights"] == list(found.fitted.weights)
     assert (facts["depth"], facts["restarts"], len(facts["ascents"])) == (20, 3, 3)

@@ -209,7 +209,7 @@ class TestPlan:
         sample = open_collection("sample")
         measured, rows = effectiveness_of_plan(plan_over(sample))
         assert [(row.run, row.measure) for row in measured[::3]] == [("bm25", "nDCG@10"), ("ql", "nDCG@10")]
-        assert measured[0].per_query == evaluate(sample, sample.runs, ["nDCG@10"])[0].per_query
+        assert measured[0].per_query == evaluate(sample.runs, sample, ["nDCG@10"])[0].per_query
         assert [r.run for r in rows] == ["bm25"] * 6 + ["ql"] * 6
         assert sum(r.n for r in rows[:3]) == len(shares(sample))
         direct = overlap_split(sample, {"bm25": sample.runs["bm25"]}, sample.runs["bm25"], seed=4)

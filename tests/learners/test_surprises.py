@@ -11,7 +11,7 @@ from scipy.stats import binom, hypergeom
 
 from toy_bias import BRANDS, PLANTED, TERMS, YEARS, Toy, toy_collection, toy_table
 from whyrank.data import Collection
-from whyrank.learners.surprises import Looking, confirmed, surprises
+from whyrank.learners.surprises import Looking, confirm, surprises
 from whyrank.learners.surprises.classes import TermClass, classes_of, words_of
 from whyrank.learners.surprises.discovery import standings
 from whyrank.learners.surprises.kinds import (
@@ -41,10 +41,10 @@ def test_planted_oddities_are_found_and_confirmed():
     assert [(s.kind, s.group, s.direction) for s in chosen] == list(EXPECTED)
     assert [s.value for s in chosen] == list(EXPECTED.values())
     cars = toy_collection(about=" in a car")  # bias/car-brand asks queries with this word, and needs more than two
-    answered = confirmed(chosen, PLANTED, cars)
+    answered = confirm(chosen, PLANTED, cars)
     assert [s.confirmed for s in answered] == [True, True, True], [s.outcome for s in answered]
     assert all(s.null and "effect" in s.outcome for s in answered)
-    again = confirmed(chosen, Toy(9), cars)
+    again = confirm(chosen, Toy(9), cars)
     assert [s.confirmed for s in again] == [False, False, False], "another ranker has no such bias"
 
 
@@ -189,7 +189,7 @@ class TestValuesThatNoCallStringCanHave:
         file.write_text("\n".join(self.VALUES))
         found = surprises(self.table(), Looking(permutations=2_000, values=str(file))).significant()
         ranker = Toy(words=(("c", -0.6), ("go", -0.6)), scale=0.02)
-        answered = {s.value: s.confirmed for s in confirmed(found, ranker, self.collection()) if s.kind == "value"}
+        answered = {s.value: s.confirmed for s in confirm(found, ranker, self.collection()) if s.kind == "value"}
         assert (answered["c++"], answered["go"]) == (True, True)
 
     def test_without_a_file_the_others_are_asked_about_and_the_reason_is_told(self):
@@ -197,7 +197,7 @@ class TestValuesThatNoCallStringCanHave:
         group = TermClass("near perl", tuple(table.doc_numbers[v] for v in self.VALUES), self.VALUES)
         found = [s for s in value_surprises(table, group, 2_000, 0).found if s.value in ("c++", "go")]
         ranker = Toy(words=(("go", -0.6),), scale=0.02)
-        answered = {s.value: s for s in confirmed(found, ranker, self.collection())}
+        answered = {s.value: s for s in confirm(found, ranker, self.collection())}
         assert answered["c++"].confirmed is None
         assert answered["c++"].outcome == "not asked: a study takes it only from a file of values"
         assert answered["go"].confirmed is True
@@ -214,7 +214,7 @@ class TestRowsThatWereCut:
         pairs = list(itertools.product(terms, years))
         weights = [0.45 if year == "2010" else random.uniform(0.55, 0.65) for _, year in pairs]
         whole = TermTable.from_triples(*zip(*pairs, strict=True), weights)
-        made = whole.pruned(top_query=top)
+        made = whole.prune(top_query=top)
         return TermTable(made.query_terms, made.doc_terms, made.indptr, made.indices, made.weights, {"top": 10})
 
     def group(self, table):
@@ -231,7 +231,7 @@ class TestRowsThatWereCut:
 
     @pytest.mark.parametrize("again", [None, 10, 50])
     def test_a_table_that_was_pruned_says_so_itself(self, again):
-        table = replace(self.cut(10), facts={}).pruned(top_query=10).pruned(top_query=again)
+        table = replace(self.cut(10), facts={}).prune(top_query=10).prune(top_query=again)
         assert (most_unseen(table) > 0.5).all()
 
 

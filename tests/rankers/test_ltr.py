@@ -420,5 +420,5 @@ def test_scifact(data_folder, tmp_path):
     runs = [retrieve(Engine(), open_ranker("bm25", Setting(c)), c, 100)[0] for c in (train, test)]
     found = train_ltr(train, runs[0], tmp_path / "m.txt")
     learned = rerank(Engine(), open_ranker(f"ltr:{found.path}", Setting(test)), test, runs[1])[0]
-    before, after = (evaluate(test, {"run": run}, ["nDCG@10"])[0].mean for run in (runs[1], learned))
+    before, after = (evaluate({"run": run}, test, ["nDCG@10"])[0].mean for run in (runs[1], learned))
     assert after > before + 0.015

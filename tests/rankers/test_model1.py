@@ -156,7 +156,7 @@ class TestIdentity:
     def test_it_follows_table_analyzer_and_arguments(self, path, tmp_path):
         table = open_table(path)
         table.save(tmp_path / "same.parquet")
-        table.renormalised().save(tmp_path / "other.parquet")
+        table.renormalise().save(tmp_path / "other.parquet")
         here = repr(call(path))
         assert here == repr(call(tmp_path / "same.parquet"))
         others = [repr(call(path, **how)) for how in ({"lam": 0.2}, {"p_self": 0.1}, {"keep": "replace"}, {"lam": 0},
@@ -169,7 +169,7 @@ class TestIdentity:
         assert len(pickle.dumps(ranker)) < 1500
         example().save(tmp_path / "t.arrow")
         sent = pickle.dumps(call(tmp_path / "t.arrow"))
-        example().renormalised().save(tmp_path / "t.arrow")
+        example().renormalise().save(tmp_path / "t.arrow")
         with pytest.raises(WhyrankError, match="has changed meanwhile"):
             pickle.loads(sent)
 

@@ -112,7 +112,7 @@ class Partial:
         self.calls.append(len(docs))
         size = len(docs) if self.size is None else self.size
         reasons = dict.fromkeys(range(len(docs)), "down") if self.reasons is None else self.reasons
-        return Answered(np.ones(size), reasons, self.in_order).handed_over()
+        return Answered(np.ones(size), reasons, self.in_order).scores_or_raise()
 
 
 def test_a_batch_that_fails_as_a_whole_counts_against_patience():

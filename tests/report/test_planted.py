@@ -13,7 +13,7 @@ import pytest
 import whyrank
 from whyrank.data import open_collection
 from whyrank.rankers import Setting, open_ranker
-from whyrank.studies import every_kind
+from whyrank.studies import all_studies
 
 STUDIES = [
     "edited/prepend-query", "edited/shuffle-words", "edited/typos", "edited/remove-punct", "edited/repeat-document",
@@ -29,7 +29,7 @@ def terms(text):
 def plants(sample):
     """What is added to the score of BM25, by the theme that it belongs to."""
     whole = [name for name in STUDIES if name.partition("/")[0] in ("transferred", "bias")]
-    made = {name: study.contrasts(sample) for name, study in every_kind().make(whole, {"seed": 0}, {}).items()}
+    made = {name: study.contrasts(sample) for name, study in all_studies().make(whole, {"seed": 0}, {}).items()}
     facts = made["transferred/factuality"]
     wrong = {facts.docs[i] for i in facts.doc[:, 1]}
     texts = [*sample.docs.values(), *(doc for contrasts in made.values() for doc in contrasts.docs)]

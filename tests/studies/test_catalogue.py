@@ -8,7 +8,7 @@ import pytest
 import whyrank
 from whyrank.core import UnknownName, WhyrankError
 from whyrank.data import Collection
-from whyrank.studies import Catalogue, everything, unjudged_options
+from whyrank.studies import Catalogue, probes_and_axioms, unjudged_options
 from whyrank.studies.axioms import axioms
 from whyrank.studies.probes import probes
 
@@ -29,33 +29,33 @@ class Longer:
 
 class TestCatalogue:
     def test_names_and_call_strings_find_their_home(self):
-        assert everything().match("*T*C1") == ["axiom/STMC1", "axiom/TFC1"]
-        assert everything().home("axiom/TFC1(length=5)") is axioms
-        assert everything().home("matched/length|tf(tolerance=1)") is probes
+        assert probes_and_axioms().match("*T*C1") == ["axiom/STMC1", "axiom/TFC1"]
+        assert probes_and_axioms().home("axiom/TFC1(length=5)") is axioms
+        assert probes_and_axioms().home("matched/length|tf(tolerance=1)") is probes
         with pytest.raises(UnknownName, match="unknown probe 'axiom/TFC1'"):
             Catalogue(probes).match("axiom/TFC1")
         with pytest.raises(UnknownName, match="axiom/TFC1"):
-            everything().home("axiom/TCF1(length=5)")
+            probes_and_axioms().home("axiom/TCF1(length=5)")
 
     def test_options_go_to_those_that_accept_them(self):
         names = ["axiom/TFC1", "matched/length|tf"]
-        made = everything().make(names, {"tolerance": "10%", "max_tokens": None, "analyzer": "whitespace"})
+        made = probes_and_axioms().make(names, {"tolerance": "10%", "max_tokens": None, "analyzer": "whitespace"})
         calls = [study.id for study in made.values()]
         assert calls == ["axiom/TFC1(analyzer=whitespace,max_tokens=None)", "matched/length|tf(tolerance=10%,analyzer=whitespace)"]  # fmt: skip
 
     def test_options_by_kind_are_on_top_and_a_call_string_above_all(self):
         names = ["axiom/TFC1", "axiom/TFC3(pairs=judged)", "matched/length|tf"]
-        made = everything().make(names, {"pairs": "top:5"}, {"axioms": {"pairs": "all"}})
+        made = probes_and_axioms().make(names, {"pairs": "top:5"}, {"axioms": {"pairs": "all"}})
         assert [study.pairs for study in made.values()] == ["all", "judged", "top:5"]
 
     def test_a_compat_mode_goes_to_its_own_kind(self):
         for mode, modes in (("abnirml", [None, "abnirml"]), ("camara-hauff", ["camara-hauff", None])):
-            made = everything().make(["axiom/TFC1", "matched/length|tf"], {"compat": mode})
+            made = probes_and_axioms().make(["axiom/TFC1", "matched/length|tf"], {"compat": mode})
             assert [study.compat for study in made.values()] == modes
         with pytest.raises(WhyrankError, match=r"'abnirml' \(probes\), 'camara-hauff' \(axioms\), 'relev.* \(bias"):
-            everything().make(["axiom/TFC1"], {"compat": "abnirm"})
+            probes_and_axioms().make(["axiom/TFC1"], {"compat": "abnirm"})
         with pytest.raises(WhyrankError, match="is for probes"):
-            everything().make(["axiom/TFC1"], {"compat": "abnirml"})
+            probes_and_axioms().make(["axiom/TFC1"], {"compat": "abnirml"})
 
 
 class TestWithoutJudgements:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contrast_pairs import pairs_of
 from whyrank.core import WhyrankError
 from whyrank.studies import Categories, Contrasts, Pair, save
-from whyrank.studies.files import load, pairs_of
+from whyrank.studies.files import load
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 PAIRS = st.lists(

@@ -20,7 +20,9 @@ def collection(qrels=None, runs=None, docs=DOCS):
 
 
 names = st.sampled_from([*DOCS, "missing"])
-judgements = st.dictionaries(st.sampled_from([*QUERIES, "unasked"]), st.dictionaries(names, st.integers(0, 3)))
+judgements = st.dictionaries(
+    st.sampled_from([*QUERIES, "excluded_counts"]), st.dictionaries(names, st.integers(0, 3))
+)
 retrieved = st.dictionaries(st.sampled_from([*QUERIES]), st.dictionaries(names, st.floats(0, 9)))
 
 

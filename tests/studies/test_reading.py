@@ -16,7 +16,7 @@ from whyrank.data.grades import ANTIQUE, TREC_DL
 from whyrank.scoring import Engine
 from whyrank.studies import Calibration, Context, Contrasts, Pair, Reading, Threshold, calibrate, reading_of
 from whyrank.studies.delta import delta_of
-from whyrank.studies.reading import obedience, obeys
+from whyrank.studies.reading import Conclusions, obedience, obeys
 
 OWN = ("satisfied", "satisfied_low", "satisfied_high", "chance", "with_relevant", "decided", "agreement")
 SCORE = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, math.nan, math.inf]) | st.floats(-4, 4)
@@ -31,6 +31,10 @@ class Toy:
     symmetric: bool = False
     id: str = "toy/any"
     positive: str = "prefers the first"
+
+    @property
+    def reading(self):
+        return Conclusions(conclusion=self.concludes) if self.concludes else None
 
     def contrasts(self, collection):
         raise NotImplementedError

@@ -19,10 +19,10 @@ from whyrank.studies import (
     Threshold,
     answers,
     candidates_for_delta,
+    given_thresholds,
     needs_calibration,
     sweep,
     thresholds,
-    uncalibrated,
     with_adjusted_p,
 )
 from whyrank.studies.axioms import axioms
@@ -137,12 +137,12 @@ class TestExactStudies:
 
     def test_thresholds_without_a_calibration(self, sample):
         rankers = [open_ranker("bm25", Setting(sample))]
-        assert uncalibrated("0.5", rankers) == {"bm25": Threshold(0.5, exact=0.5)}
-        [used] = uncalibrated(None, rankers).values()
+        assert given_thresholds("0.5", rankers) == {"bm25": Threshold(0.5, exact=0.5)}
+        [used] = given_thresholds(None, rankers).values()
         assert (used.delta, used.exact, used.calibration) == (0, 0, None)
         assert "axioms" in used.source
         with pytest.raises(WhyrankError, match="p50"):
-            uncalibrated("median", rankers)
+            given_thresholds("median", rankers)
 
 
 class Rounded:

@@ -100,9 +100,9 @@ def test_studies_draw_the_same_texts(sample):
 
 
 def whyrank_study(name):
-    from whyrank.studies import every_kind
+    from whyrank.studies import all_studies
 
-    return every_kind().make([name], {"tolerance": "10%"})[name]
+    return all_studies().make([name], {"tolerance": "10%"})[name]
 
 
 @given(

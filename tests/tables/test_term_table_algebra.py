@@ -35,7 +35,7 @@ def test_pruned(drawn, threshold, top_query, top_doc, vocabulary):
     left = {p: w for p, w in entries.items() if vocabulary is None or vocabulary >= set(p)}
     left = {p: w for p, w in left.items() if threshold is None or w >= threshold}
     stay = best_of(left, 0, table, top_query) & best_of(left, 1, table, top_doc)
-    found = table.pruned(threshold, top_query, top_doc, vocabulary)
+    found = table.prune(threshold, top_query, top_doc, vocabulary)
     assert as_dict(found) == {p: w for p, w in left.items() if p in stay}
     assert (found.query_terms, found.doc_terms) == (table.query_terms, table.doc_terms)
     limits = {"threshold": threshold, "top_query": top_query, "top_doc": top_doc}
@@ -44,12 +44,12 @@ def test_pruned(drawn, threshold, top_query, top_doc, vocabulary):
 
 def test_facts_tell_the_limits_that_hold():
     learned = TermTable.from_triples(["a", "a"], ["b", "c"], [0.5, 0.2], threshold=0.1, top=9, top_doc=1)
-    found = learned.pruned(0.3, top_query=2, top_doc=5)
+    found = learned.prune(0.3, top_query=2, top_doc=5)
     assert found.facts == {"threshold": 0.3, "top": 9, "top_query": 2, "top_doc": 1}
-    assert found.pruned(0.05, top_query=1).facts == {**found.facts, "top_query": 1}  # what is gone stays away
-    assert learned.pruned(vocabulary={"a", "b"}).facts == learned.facts
-    assert learned.renormalised("query").facts == {**learned.facts, "renormalised": "query"}
-    assert TermTable.from_triples(["a"], ["b"], [0.5], threshold="low").pruned(0.1).facts == {"threshold": 0.1}
+    assert found.prune(0.05, top_query=1).facts == {**found.facts, "top_query": 1}  # what is gone stays away
+    assert learned.prune(vocabulary={"a", "b"}).facts == learned.facts
+    assert learned.renormalise("query").facts == {**learned.facts, "renormalised": "query"}
+    assert TermTable.from_triples(["a"], ["b"], [0.5], threshold="low").prune(0.1).facts == {"threshold": 0.1}
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_facts_tell_the_limits_that_hold():
 def test_the_top_of_a_learner_may_be_no_limit_of_entries(learner, limit):
     learned = TermTable.from_triples(["a", "a"], ["b", "c"], [0.5, 0.2], learner=learner, top=9)
     assert cut_at(learned) == limit
-    assert cut_at(learned.pruned(top_query=2)) == 2
+    assert cut_at(learned.prune(top_query=2)) == 2
 
 
 @given(tables(SHARES, WORDS), st.sampled_from(["doc", "query"]))
@@ -71,7 +71,7 @@ def test_renormalised(drawn, by):
     for pair, weight in entries.items():
         sums[pair[side]] = sums.get(pair[side], 0.0) + weight
     expected = {pair: weight / sums[pair[side]] if sums[pair[side]] else 0.0 for pair, weight in entries.items()}
-    found = as_dict(table.renormalised(by))
+    found = as_dict(table.renormalise(by))
     assert found.keys() == expected.keys()
     assert all(found[pair] == pytest.approx(expected[pair], rel=1e-6, abs=1e-30) for pair in expected)
     for term, total in sums.items():
@@ -99,7 +99,7 @@ def test_with_self(drawn, p_self, keep):
 @given(tables(SHARES))
 def test_compacted(drawn):
     table, entries = drawn
-    found = table.compacted()
+    found = table.compact()
     assert as_dict(found) == entries
     assert list(found.query_terms) == [t for t in table.query_terms if any(q == t for q, _ in entries)]
     assert list(found.doc_terms) == [t for t in table.doc_terms if any(d == t for _, d in entries)]
@@ -160,10 +160,10 @@ def test_strongest_and_summary(drawn, n):
 
 @pytest.mark.parametrize(
     ("work", "message"),
-    [(lambda t: t.renormalised("document"), 'say "doc" or "query"'), (lambda t: t.with_self(1.5), "p_self must be a number between 0 and 1"),
-     (lambda t: t.with_self(0.5, "drop"), 'say "add" or "replace"'), (lambda t: t.pruned(threshold=-1), "threshold must be"),
-     (lambda t: t.pruned(threshold=float("nan")), "threshold must be"), (lambda t: t.pruned(top_query=0), "top_query must be a whole number, 1 or more"),
-     (lambda t: t.pruned(top_doc=1.5), "top_doc must be")],
+    [(lambda t: t.renormalise("document"), 'say "doc" or "query"'), (lambda t: t.with_self(1.5), "p_self must be a number between 0 and 1"),
+     (lambda t: t.with_self(0.5, "drop"), 'say "add" or "replace"'), (lambda t: t.prune(threshold=-1), "threshold must be"),
+     (lambda t: t.prune(threshold=float("nan")), "threshold must be"), (lambda t: t.prune(top_query=0), "top_query must be a whole number, 1 or more"),
+     (lambda t: t.prune(top_doc=1.5), "top_doc must be")],
 )  # fmt: skip
 def test_wrong_arguments(work, message):
     with pytest.raises(WhyrankError, match=message):
@@ -173,5 +173,5 @@ def test_wrong_arguments(work, message):
 @given(tables(SHARES, TERMS))
 def test_algebra_makes_whole_tables(drawn):
     """What skips the checks, because it starts from a table that passed them, would pass them again."""
-    for made in (drawn[0].pruned(0.5, 1, 1), drawn[0].compacted(), drawn[0].renormalised(), drawn[0].with_self(0.3)):
+    for made in (drawn[0].prune(0.5, 1, 1), drawn[0].compact(), drawn[0].renormalise(), drawn[0].with_self(0.3)):
         TermTable(made.query_terms, made.doc_terms, made.indptr, made.indices, made.weights, made.facts, made.counts)

@@ -111,7 +111,7 @@ def test_a_file_by_hand(tmp_path):
 def test_expansions(tmp_path, drawn, threshold, top):
     written = write_expansions(drawn[0], tmp_path / "e.json", threshold, top)
     found = json.loads((tmp_path / "e.json").read_text(encoding="utf-8"))
-    left = as_dict(drawn[0].pruned(threshold, top))
+    left = as_dict(drawn[0].prune(threshold, top))
     assert {(q, d): pytest.approx(w, rel=1e-7) for q, answers in found.items() for d, w in answers} == left
     assert all([w for _, w in answers] == sorted((w for _, w in answers), reverse=True) for answers in found.values())
     assert written == (len(found), len(left), 0)

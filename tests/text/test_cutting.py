@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from whyrank.text import Analyzer, analyzers, cut_texts, cutting
+from whyrank.text import Analyzer, analyzers, cut_texts
+from whyrank.text import analyzer as cutting
 
 WORDS = ["The", "cat's", "U.S.", "e-mail", "a", "naïve", "3.14", "文字", "…", "?!", "x_y", "played", "aaa", "zebra"]
 BLANKS = [" ", "  ", "\n", "\t ", "\u00a0", "\u2003", "\r\n\r\n"]

@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 from training_models import toy_texts
 from whyrank.core import WhyrankError
 from whyrank.networks import ModelTokenizer
-from whyrank.training.sources import SPECIAL, word_pieces
+from whyrank.training.sources import SPECIAL, wordpiece_tokenizer
 
 TEXTS = [*toy_texts(60)[1], "Ünïcode, naïve café: “quotes” 東京 😀", "a" * 300, "half a pair \ud800 here", ""]
 AGAIN = """
 import hashlib, json, sys
-from whyrank.training.sources import word_pieces
-print(hashlib.sha256(word_pieces(json.load(sys.stdin), 300)).hexdigest())
+from whyrank.training.sources import wordpiece_tokenizer
+print(hashlib.sha256(wordpiece_tokenizer(json.load(sys.stdin), 300)).hexdigest())
 """
 
 
 def tokenizer(folder: Path, texts=TEXTS, size=300) -> ModelTokenizer:
-    (folder / "tokenizer.json").write_bytes(word_pieces(texts, size))
+    (folder / "tokenizer.json").write_bytes(wordpiece_tokenizer(texts, size))
     return ModelTokenizer(folder)
 
 
@@ -48,7 +48,7 @@ def test_rare_words_fall_into_tokens_and_accents_are_stripped(tmp_path):
 
 
 def test_the_same_texts_give_the_same_bytes_in_every_process():
-    here = hashlib.sha256(word_pieces(TEXTS, 300)).hexdigest()
+    here = hashlib.sha256(wordpiece_tokenizer(TEXTS, 300)).hexdigest()
     command = [sys.executable, "-c", AGAIN]
     found = subprocess.run(command, input=json.dumps(TEXTS), capture_output=True, text=True, check=True)
     assert found.stdout.strip() == here
@@ -64,14 +64,14 @@ def test_words_that_are_too_long_leave_no_trace(parts):
     """As if they had never been there, whatever stands next to them."""
     given_ = "".join(f"{word}{mark}{long + mark if there else ''}" for word, there, long, mark in parts)
     expected = "".join(f"{word}{mark}{mark if there else ''}" for word, there, _, mark in parts)
-    assert word_pieces([given_, "known words"], 200) == word_pieces([expected, "known words"], 200)
+    assert wordpiece_tokenizer([given_, "known words"], 200) == wordpiece_tokenizer([expected, "known words"], 200)
 
 
 def test_a_word_of_half_a_megabyte_is_no_matter():
     """Also one that is so long only without the control characters that the tokenizer drops."""
     huge = "".join(np.random.default_rng(0).choice(list("abcdefghij"), 500_000))
     for word in (huge, "\x0b".join(huge[:50_000])):
-        assert word_pieces([*TEXTS, word], 300) == word_pieces(TEXTS, 300)
+        assert wordpiece_tokenizer([*TEXTS, word], 300) == wordpiece_tokenizer(TEXTS, 300)
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_a_word_of_half_a_megabyte_is_no_matter():
 )
 def test_what_cannot_be_is_one_clear_line(texts, size, what):
     with pytest.raises(WhyrankError, match=what):
-        word_pieces(texts, size)
+        wordpiece_tokenizer(texts, size)

@@ -40,11 +40,11 @@ class ContrastsCommand(StudyOptions):
 
     def run(self) -> None:
         """Write the file."""
-        from whyrank.studies import every_kind
+        from whyrank.studies import all_studies
 
         check_file(self.out, SUFFIXES, "contrasts")
         names = [study_pattern(study) for study in self.study]
-        found = [name for each in names for name in every_kind().match(each)]
+        found = [name for each in names for name in all_studies().match(each)]
         if len(found) == 1 and not self.features:
             self._write_contrasts(found[0], names)
         elif all(name.startswith(PREFIX) for name in found):

@@ -99,7 +99,7 @@ class EvaluateCommand(Input):
         from whyrank.report import csv_of, values_table
 
         measures = list(self.measure) or default_measures(collection)
-        rows = evaluate(collection, runs, measures, self.baseline, self.correction, self.seed, groups)
+        rows = evaluate(runs, collection, measures, self.baseline, self.correction, self.seed, groups)
         tested = judge(rows, claims, self.correction, self.seed) if claims else []
         if self.out:
             write_text(Path(self.out), csv_of(values_table(rows)))

@@ -62,12 +62,12 @@ class StudyOptions(Scoring, RankerOptions, Input):
 def study_pattern(given: str) -> str:
     """The pattern or call string that an argument stands for: `axiom/` may be left out, and an expression is one."""
     from whyrank.core import Call, parse_call
-    from whyrank.studies import every_kind
+    from whyrank.studies import all_studies
 
     text = name = given.strip()
     with suppress(WhyrankError):  # an expression with brackets is no call string
         name = parse_call(text).name
-    names = every_kind().names()
+    names = all_studies().names()
     families = {each.partition("/")[0] for each in names} - {PREFIX.rstrip("/")}
     if name.partition("/")[0] in families or fnmatch.filter(names, name):
         return text

@@ -63,7 +63,7 @@ class SurprisesCommand:
 
     def run(self) -> None:
         """Search, run the studies where that is wanted, print and write."""
-        from whyrank.learners.surprises import Looking, absent_entries, confirmed, surprises
+        from whyrank.learners.surprises import Looking, absent_entries, confirm, surprises
         from whyrank.tables import open_table
         from whyrank.text.vectors import open_vectors
 
@@ -77,7 +77,7 @@ class SurprisesCommand:
             significant = [each for each in shown if each.p_adjusted < self.alpha and each.study]
             [ranker] = open_rankers([self.ranker], texts, str(opened.facts.get("analyzer") or "lucene"))
             engine = Scoring(store=self.store).engine()
-            shown = confirmed(significant, ranker, texts, engine, opened, self.alpha, self.seed, self.limit)
+            shown = confirm(significant, ranker, texts, engine, opened, self.alpha, self.seed, self.limit)
         self._give(found, shown)
         if absent := absent_entries(opened):
             say(f"note: {absent} are not in this table; how low a weight is cannot be judged")

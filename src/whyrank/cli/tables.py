@@ -69,9 +69,9 @@ def _show_neighbours(title: str, side: str, found: Sequence[Weighted]) -> None:
     table(title, [side, "weight"], rows, 1)
 
 
-def _alike(term: str, known: Mapping[str, int], most: int = 5_000) -> list[str]:
+def _alike(term: str, known: Mapping[str, int]) -> list[str]:
     """Terms worth a close look: to compare with each of a million would take a minute."""
-    if len(known) <= most:
+    if len(known) <= (most := 5_000):
         return list(known)
     folded = term.casefold()
     near = [t for t in known if abs(len(t) - len(term)) <= 2 and t[:1].casefold() == folded[:1]]
@@ -273,7 +273,7 @@ class ExportCommand:
                 say(f"note: {entries} left out, so that a browser copes")
             size = plural(page.entries, "entry", "entries")
         else:
-            pruned = opened.pruned(*chosen)
+            pruned = opened.prune(*chosen)
             write = writer(f".{kind}.gz" if kind == "tsv" and self.out.endswith(".gz") else f".{kind}")
             with replacing(self.out) as beside:
                 write(pruned, beside)

@@ -120,7 +120,7 @@ def find_file(folder: Path, *names: str) -> Path | None:
 
 
 def needed_file(folder: Path, *names: str) -> Path:
-    """The same file as `find_file`, and an error when the folder has none of them."""
+    """The first of these files that the folder has, and an error when it has none."""
     file = find_file(folder, *names)
     if file is None:
         raise BadInput(folder, f"the folder has no {' or '.join(names)} (nor with .gz)", "add one of them")

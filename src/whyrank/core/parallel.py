@@ -6,6 +6,11 @@
 The processes of one machine are joblib's (loky), those of a cluster are Ray's. The same results come back whatever
 the executor; only their order may differ. `shared`, such as a model, is loaded once by each worker. Tasks that were
 lost with a worker or a node are submitted again.
+
+Tasks go to loky's executor and to `ray.remote` themselves, not through `joblib.Parallel`: over Ray it gives no result
+before all are there (the back end of Ray 2.60 has no `generator_unordered`), so that none could be stored on the way.
+It draws tasks in threads of its own, while the engine says after each result which task is next. And its error, for a
+lost worker as for a time limit, ends the whole call and does not say which task it was.
 """
 
 from __future__ import annotations

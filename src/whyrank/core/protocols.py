@@ -37,7 +37,11 @@ class Ranker(Protocol):
 
 @runtime_checkable
 class Study(Protocol):
-    """Turns a collection into contrasts and says in words what a positive answer means."""
+    """Turns a collection into contrasts and says in words what a positive answer means.
+
+    A study may also have an attribute `reading`, which says how scores become findings: `Preferences` (the default),
+    `Conclusions` of axioms, or the reading of bias studies.
+    """
 
     @property
     def id(self) -> str:
@@ -93,13 +97,13 @@ class Answered(NamedTuple):
     reasons: dict[int, str]
     in_order: bool = False
 
-    def followed_by(self, other: Answered) -> Answered:
+    def concatenate(self, other: Answered) -> Answered:
         """The scores of these pairs and of others behind them."""
         later = {len(self.scores) + i: reason for i, reason in other.reasons.items()}
         scores = np.concatenate([self.scores, other.scores])
         return Answered(scores, self.reasons | later, self.in_order and other.in_order)
 
-    def handed_over(self) -> Floats:
+    def scores_or_raise(self) -> Floats:
         """The scores where none is missing; else they travel in a `PartlyScored`."""
         if self.reasons:
             raise PartlyScored(self.scores, self.reasons, self.in_order)

@@ -1,8 +1,8 @@
 """Tests of the differences or effects of one study, and corrections for the number of tests in a table.
 
 All but `share_p` treat every contrast as independent, for comparison with published numbers; what respects
-the queries is in `clustered`. The distributions are those of `scipy.special`: importing `scipy.stats` takes several
-times longer than all tests of an audit.
+the queries is in `clustered`. The distributions are those of `scipy.special`: importing it with numpy takes 0.3 s,
+and `scipy.stats` would add 0.4 s, to commands that start in less than half a second.
 """
 
 from __future__ import annotations

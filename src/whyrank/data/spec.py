@@ -21,13 +21,17 @@ class FolderSpec(NamedTuple):
     split: str | None
 
 
-def open_collection(spec: str, strict: bool = False) -> Collection:
+def open_collection(spec: str | Collection, strict: bool = False) -> Collection:
     """Open a collection: `sample`, `irds:ID`, `folder:PATH`, `beir:PATH`, or a path (`PATH`, `PATH:SPLIT`).
 
     A registered name wins over a folder of the same name; write `./sample` for the folder. With `strict`,
     empty texts are an error, and so are judgements or runs that mention unknown documents or queries (runs: when
-    they are read).
+    they are read). A collection that is open already is returned as it is.
     """
+    if isinstance(spec, Collection):
+        return spec
+    if not isinstance(spec, str):
+        raise WhyrankError(f"collection must be a spec or a Collection, not {spec!r}")
     name = re.split(r"[:(]", spec.strip(), maxsplit=1)[0]
     try:
         found = collections.create(spec, strict=strict) if name in collections else folder(spec, strict)

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from whyrank.core import BadInput, UnknownName, WhyrankError, adjust, mean_interval, paired_t_p, sign_flip_p
-from whyrank.data import Collection, read_mapping
+from whyrank.core import BadInput, Ranker, UnknownName, WhyrankError, adjust, mean_interval, paired_t_p, sign_flip_p
+from whyrank.data import Collection, open_collection, read_mapping
+from whyrank.rankers import Setting, as_rankers
+from whyrank.scoring import rank
 from whyrank.studies import or_none
 
 AnyRun = Mapping[str, Mapping[str, float]]  # a run that is only read
@@ -59,19 +61,35 @@ class Effectiveness:
 
 
 def evaluate(
-    collection: Collection, runs: Mapping[str, AnyRun], measures: Sequence[str], baseline: str | None = None,
-    correction: str = "holm", seed: int = 0, groups: Mapping[str, Sequence[str]] | None = None,
+    runs: Mapping[str, AnyRun] | Sequence[str | Ranker] | str | Ranker, collection: str | Collection,
+    measures: Sequence[str] = (), baseline: str | None = None, correction: str = "holm", seed: int = 0,
+    groups: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Effectiveness]:  # fmt: skip
     """Measure every run on all judged queries; a query that a run lacks counts as zero.
 
-    A group of runs, such as those of one model trained with several seeds, replaces its runs: for each
-    query the mean over them, before anything is tested.
+    Args:
+        runs: runs by name, such as `collection.runs`; or rankers, whose best thousand documents are measured.
+        collection: a collection with judgements, or its spec.
+        measures: in the notation of ir-measures; by default `default_measures`.
+        baseline: the run that all others are compared with.
+        correction: of the p-values: `holm`, `bonferroni`, `bh` or `none`.
+        seed: of the randomisation tests.
+        groups: runs by the name of a group, such as those of one model trained with several seeds. A group replaces
+            its runs: for each query the mean over them, before anything is tested.
+
+    Example:
+        >>> [bm25, ql] = evaluate(["bm25", "ql"], "sample", ["nDCG@10"], baseline="bm25")
+        >>> bm25.mean > 0.5, ql.baseline
+        (True, 'bm25')
     """
+    collection = open_collection(collection)
     if not collection.qrels:
         raise WhyrankError(f"collection {collection.name} has no relevance judgements to evaluate with")
+    if not isinstance(runs, Mapping):
+        runs = {ranker.name: rank(ranker, collection) for ranker in as_rankers(runs, Setting(collection))}
     groups = groups or {}
     _check_groups(groups, runs)
-    parsed = [measure_of(text) for text in measures]
+    parsed = [measure_of(text) for text in measures or default_measures(collection)]
     rows = [row for name, run in runs.items() for row in _measure(collection, name, run, parsed)]
     if groups:
         rows = _group(rows, groups)

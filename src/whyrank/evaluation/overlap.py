@@ -133,7 +133,7 @@ def overlap_split(
     """
     if baseline is not None and baseline not in runs:
         raise WhyrankError(f"the baseline {baseline!r} is not among the runs: {', '.join(runs)}")
-    measured = evaluate(collection, runs, measures)
+    measured = evaluate(runs, collection, measures)
     parts = split(shares(collection, analyzer, relevant, seed), groups, seed)
     cells = [OverlapGroup(ALL, number, part, part) for number, part in enumerate(parts, 1)]
     if candidates is not None:
@@ -168,7 +168,7 @@ def effectiveness_of_plan(
         return None
     first = open_run(plan.collection, name).run
     runs = {ranker.name: rerank(plan.engine, ranker, plan.collection, first)[0] for ranker in plan.rankers}
-    measured = evaluate(plan.collection, runs, default_measures(plan.collection))
+    measured = evaluate(runs, plan.collection, default_measures(plan.collection))
     if len(shares(plan.collection, analyzer, seed=plan.seed)) < GROUPS:
         return PlanEffectiveness(measured, [])
     return PlanEffectiveness(measured, overlap_split(plan.collection, runs, first, analyzer=analyzer, seed=plan.seed))

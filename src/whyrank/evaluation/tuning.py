@@ -65,7 +65,7 @@ def tune(spec: str, grid: Mapping[str, Sequence[Any]], split: Split, measure: st
         raise WhyrankError(f"there is no default grid for {call.name!r}; give one with --grid NAME=V1,V2,...")
 
     def mean(ranker: str, collection: Collection) -> float:
-        return evaluate(collection, {ranker: runner.run(ranker, collection)}, [measure])[0].mean
+        return evaluate({ranker: runner.run(ranker, collection)}, collection, [measure])[0].mean
 
     trials = []
     for chosen in track(settings, "tuning", len(settings)):

@@ -6,6 +6,6 @@ from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
     from whyrank.learners.neural import ARCHITECTURE, export_table, open_network
-    from whyrank.learners.registry import table_learners
+    from whyrank.learners.registry import learn, table_learners
 
 front_door(__name__)

@@ -80,12 +80,11 @@ def open_network(folder: str | Path) -> NeuralModel1Network:
 
 def export_table(
     network: NeuralModel1Network, threshold: float = THRESHOLD, block: int | None = None, device: str = "cpu",
-    analyzer: str | None = None, top: int | None = None, collection: Collection | None = None,
+    top: int | None = None, collection: Collection | None = None,
 ) -> TermTable:  # fmt: skip
     """The table of all pairs of tokens of a network that `open_network` gives, or that was just trained.
 
-    The settings are those of `Neural`. `analyzer` is a call string that cuts texts into the network's tokens, by
-    default the tokenizer in its folder. With a collection only the tokens of its queries and its texts are compared:
+    The settings are those of `Neural`. With a collection only the tokens of its queries and its texts are compared:
     what a network never saw is noise.
     """
     Neural("", threshold, top, block, device)  # checks them
@@ -106,7 +105,7 @@ def export_table(
     own = str(Call("wordpiece", str(network.tokenizer.path), {"max_tokens": network.max_doc}))
     facts = {
         "learner": ARCHITECTURE, "variant": settings["variant"], "p_self": settings["p_self"] or 0.0, "lam": 0.0,
-        "threshold": threshold, "top": top, **analyzers.create(analyzer or own).facts,
+        "threshold": threshold, "top": top, **analyzers.create(own).facts,
         "note": "weights are T(query token | document token), self-translation included",
     }  # fmt: skip
     if collection:

@@ -27,7 +27,7 @@ networks: Registry[Any] = Registry(
 
 if TYPE_CHECKING:
     from whyrank.networks.encoder import Encoder, load_encoder, new_encoder
-    from whyrank.networks.first import first_only, is_plain
+    from whyrank.networks.first_position import first_only, is_plain
     from whyrank.networks.model1 import NeuralModel1Network, matrix
     from whyrank.networks.network import (
         CONFIG,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         Arrays,
         Ids,
         ModelTokenizer,
-        lengths_mask,
         padded,
         pair_arrays,
         single_arrays,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from whyrank.core import BadInput, WhyrankError, silent
-from whyrank.networks.first import first_packed, first_padded, is_plain
+from whyrank.networks.first_position import first_packed, first_padded, is_plain
 from whyrank.text import positions_of
 
 WORDS = "words"
@@ -71,8 +71,8 @@ class Encoder(nn.Module):
     def pooled(self, batch: Mapping[str, Tensor], longest: int | None = None) -> Tensor:
         """The last hidden states at the position of `pool`: [texts, width], without what that does not need.
 
-        A packed batch (see `networks.first`) is read in bf16 where mixed precision is on: the layers' weights are
-        converted once, not in every product. `longest` bounds its texts.
+        A packed batch (see `networks.first_position`) is read in bf16 where mixed precision is on: the layers'
+        weights are converted once, not in every product. `longest` bounds its texts.
         """
         if "ends" in batch:
             longest = longest or self.max_positions

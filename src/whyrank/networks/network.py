@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from whyrank.core import LISTING, BadInput, check_listed, list_checksums, replacing, write_text
 from whyrank.networks import networks
 from whyrank.networks.encoder import Encoder, load_encoder, new_encoder, settings_of
-from whyrank.networks.first import is_plain
+from whyrank.networks.first_position import is_plain
 from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, open_tokenizer, pair_arrays, tensors
 
 KIND = "whyrank network"

@@ -174,7 +174,7 @@ def single_arrays(texts: Sequence[Ids], special: Mapping[str, int]) -> Arrays:
 
 
 def tensors(arrays: Arrays, device: Any = "cpu") -> dict[str, Any]:
-    """The same as torch tensors on a device."""
+    """Arrays as torch tensors on a device."""
     import torch
 
     pinned = str(device).startswith("cuda")

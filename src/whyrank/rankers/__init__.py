@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from whyrank.rankers.lexical.background import Background
     from whyrank.rankers.modules import files_digest, module_of
     from whyrank.rankers.normalisation import query_scale
-    from whyrank.rankers.opening import Setting, as_ranker, open_ranker, rankers, tie_tolerance
+    from whyrank.rankers.opening import Setting, as_ranker, as_rankers, open_ranker, rankers, tie_tolerance
     from whyrank.rankers.run import RunRanker
 
 front_door(__name__)

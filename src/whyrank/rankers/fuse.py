@@ -195,7 +195,7 @@ class FusedRanker(Composite):
                 continue
             for scores, weight, curve in zip(given, self.weights, curves, strict=True):
                 total[rows] += weight * curve(scores[rows])
-        return Answered(total, reasons, in_order).handed_over()
+        return Answered(total, reasons, in_order).scores_or_raise()
 
 
 # Files with fitted weights: a JSON object with the parts of a `fuse`, how they are normalised, and their weights.

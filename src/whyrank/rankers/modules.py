@@ -168,7 +168,7 @@ class PyTerrierRanker(ModuleRanker):
         found = dict(zip(keys, frame["score"].astype(float), strict=True))
         scores = np.array([found.get((f"q{q}", f"d{d}"), np.nan) for q, d in pairs])
         missing = [i for i, (q, d) in enumerate(pairs) if (f"q{q}", f"d{d}") not in found]
-        return Answered(scores, dict.fromkeys(missing, "the transformer gave no row for this pair")).handed_over()
+        return Answered(scores, dict.fromkeys(missing, "the transformer gave no row for this pair")).scores_or_raise()
 
     @cached_property
     def _transformer(self) -> Any:

@@ -62,7 +62,7 @@ class Normalisation(Protocol):
 
 @dataclass(frozen=True)
 class FixedScales:
-    """The same for all queries: (score - shift) / scale."""
+    """Fixed scales for all queries: (score - shift) / scale."""
 
     shifts: tuple[float, ...]
     scales: tuple[float, ...]
@@ -186,7 +186,7 @@ def _halving(ranker: Ranker, query: str, texts: Sequence[str]) -> Answered:
         if len(texts) == 1:
             return Answered(np.full(1, np.nan), {0: f"{type(error).__name__}: {error}"})
     middle = len(texts) // 2
-    return _halving(ranker, query, texts[:middle]).followed_by(_halving(ranker, query, texts[middle:]))
+    return _halving(ranker, query, texts[:middle]).concatenate(_halving(ranker, query, texts[middle:]))
 
 
 def _line(shift: float, scale: float) -> Curve:

@@ -219,3 +219,12 @@ def specs(what: str, given: Any, least: int = 2) -> list[str]:
 def open_rankers(given: Sequence[str], setting: Setting) -> tuple[Ranker, ...]:
     """The rankers of some call strings, all in the same setting."""
     return tuple(open_ranker(spec, setting) for spec in given)
+
+
+def as_rankers(given: object, setting: Setting) -> list[Ranker]:
+    """The rankers that are given, one or a list of call strings, functions and objects; each has its own name."""
+    found = [as_ranker(each, setting) for each in (given if isinstance(given, list | tuple) else [given])]
+    names = [ranker.name for ranker in found]
+    if not names or len(set(names)) < len(names):
+        raise WhyrankError(f"rankers {', '.join(names) or 'none'}: give one or more, each with a name of its own")
+    return found

@@ -33,8 +33,8 @@ def write_page(
 
     A page holds 500,000 at most: an equal number of the best of each query term, then the strongest of the rest.
     """
-    chosen = table.pruned(threshold, top)
-    shown = _strongest(chosen).compacted()
+    chosen = table.prune(threshold, top)
+    shown = _strongest(chosen).compact()
     with replacing(path) as beside:
         beside.write_text(render_table(shown, name, len(chosen) - len(shown)), encoding="utf-8")
     return Page(len(shown), len(chosen) - len(shown))
@@ -69,7 +69,7 @@ def _strongest(table: TermTable) -> TermTable:
     share = MOST // int(np.count_nonzero(np.diff(table.indptr)))
     among = best_of_each(table, share) if share else np.zeros(len(table), np.bool_)
     among[strongest(table, MOST - int(np.count_nonzero(among)), ~among)] = True
-    return table.kept(among)
+    return table.select(among)
 
 
 def classes_of_entries(table: TermTable) -> tuple[list[str], Codes]:

@@ -173,12 +173,12 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def slug(*parts: str, limit: int = 48) -> str:
+def slug(*parts: str) -> str:
     """A readable name of lower-case letters, digits and dashes that ends in a hash of the full parts.
 
     It is safe as a file name and as an element id on any system.
     """
     digest = sha256("".join(f"{len(part)}:{part}" for part in parts).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     ascii_ = (unicodedata.normalize("NFKD", part).encode("ascii", "ignore").decode().lower() for part in parts)
-    words = [re.sub(r"[^a-z0-9]+", "-", part).strip("-")[:limit].strip("-") for part in ascii_]
+    words = [re.sub(r"[^a-z0-9]+", "-", part).strip("-")[:48].strip("-") for part in ascii_]
     return "-".join([*filter(None, words), digest])

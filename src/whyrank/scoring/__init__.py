@@ -7,7 +7,15 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.scoring.batches import Failure, one_line
     from whyrank.scoring.engine import Engine, Scores, whose
-    from whyrank.scoring.ranking import candidates_for, first_ranker, rerank, rescore, retrieve, score_candidates
+    from whyrank.scoring.ranking import (
+        candidates_for,
+        first_ranker,
+        rank,
+        rerank,
+        rescore,
+        retrieve,
+        score_candidates,
+    )
     from whyrank.scoring.store import ScoreStore
 
 front_door(__name__)

@@ -3,18 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 
-from whyrank.core import Ranker
-from whyrank.data import Collection, Run, ranking
-from whyrank.rankers import CascadeRanker, ExpandingRanker, FusedRanker, RunRanker, Setting, open_ranker, stacked
+from whyrank.core import Ranker, WhyrankError, check_whole
+from whyrank.data import Collection, Run, open_collection, ranking
+from whyrank.rankers import (
+    CascadeRanker,
+    ExpandingRanker,
+    FusedRanker,
+    RunRanker,
+    Setting,
+    as_ranker,
+    open_ranker,
+    stacked,
+)
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of
 from whyrank.scoring.batches import Failure
 from whyrank.scoring.engine import Engine
 
 Retriever: TypeAlias = LexicalRanker | ExpandingRanker
+
+
+def rank(
+    ranker: str | Ranker, collection: str | Collection, depth: int = 1000, candidates: Run | None = None,
+    engine: Engine | None = None,
+) -> Run:  # fmt: skip
+    """The run of a ranker: query id -> document id -> score, best first, without scores that are not finite.
+
+    Args:
+        ranker: a call string, an object with `name` and `score`, or a function of queries and texts.
+        collection: a collection, or its spec.
+        depth: documents per query at most.
+        candidates: the documents to re-rank; by default BM25 retrieves, or the ranker itself where it can.
+        engine: scores, and keeps the scores; by default nothing is kept.
+
+    Example:
+        >>> run = rank("bm25", "sample", depth=3)
+        >>> max(len(scores) for scores in run.values())
+        3
+    """
+    check_whole("depth", depth, 1)
+    collection, engine = open_collection(collection), engine or Engine()
+    made = as_ranker(ranker, Setting(collection))
+    if candidates is None:
+        run, failures = retrieve(engine, made, collection, depth)
+    else:
+        run, failures = rerank(engine, made, collection, candidates)
+    if failures and not any(run.values()):
+        raise WhyrankError(f"{made.name!r} has no finite score for any document ({failures[0].reason})")
+    return {query_id: dict(islice(scores.items(), depth)) for query_id, scores in run.items()}
 
 
 def rerank(

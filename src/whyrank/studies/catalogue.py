@@ -98,7 +98,7 @@ class Catalogue:
         return found
 
 
-def everything() -> Catalogue:
+def probes_and_axioms() -> Catalogue:
     """All probes and axioms."""
     from whyrank.studies.axioms import axioms
     from whyrank.studies.probes import probes
@@ -106,11 +106,11 @@ def everything() -> Catalogue:
     return Catalogue(probes, axioms)
 
 
-def every_kind() -> Catalogue:
+def all_studies() -> Catalogue:
     """All probes, axioms and bias studies: whatever has contrasts."""
     from whyrank.studies.bias import bias_studies
 
-    return Catalogue(*everything().registries, bias_studies)
+    return Catalogue(*probes_and_axioms().registries, bias_studies)
 
 
 def unjudged_options(collection: Collection, run: str | None = None) -> dict[str, Options]:
@@ -123,7 +123,7 @@ def unjudged_options(collection: Collection, run: str | None = None) -> dict[str
 
 def usual_studies(collection: str) -> list[str]:
     """Patterns for what is asked where nothing is named: all probes and axioms, and on the sample a bias study."""
-    families = dict.fromkeys("".join(name.partition("/")[:2]) + "*" for name in everything().names())
+    families = dict.fromkeys("".join(name.partition("/")[:2]) + "*" for name in probes_and_axioms().names())
     return [*families, *(DEMO_BIAS if collection == "sample" else ())]
 
 

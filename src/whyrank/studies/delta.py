@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from whyrank.studies.runner import Answer
 
 DEFAULT = "p50"
+TOP = 10  # of each ranking, whose neighbours are compared
 MEDIAN: int = 50
 LAST: int = 95  # beyond the 95th percentile nearly all is neutral and orders are noise
 EXACT_ONLY = "none needed, because only axioms are asked"
@@ -85,7 +86,7 @@ class Threshold:
         return float(np.mean(diffs > self.delta)) if len(diffs) else float("nan")
 
     def for_ranker(self, ranker: Ranker) -> Threshold:
-        """The same with the tie tolerance of the ranker."""
+        """The threshold raised to the tie tolerance of the ranker."""
         least = tie_tolerance(ranker)
         return replace(self, delta=max(self.delta, least), exact=max(self.exact, least), tolerance=least)
 
@@ -125,9 +126,9 @@ def candidates_for_delta(collection: Collection, run: str | None = None) -> Cali
 
 
 def calibrate(
-    engine: Engine, ranker: Ranker, candidates: Mapping[str, Mapping[str, str]], k: int = 10, source: str = ""
+    engine: Engine, ranker: Ranker, candidates: Mapping[str, Mapping[str, str]], source: str = ""
 ) -> Calibration:
-    """Score every query's candidates (query text -> doc id -> text) and collect the top-k neighbour differences."""
+    """Score every query's candidates (query text -> doc id -> text); the differences of neighbours in the top ten."""
     docs, doc = index_texts(text for texts in candidates.values() for text in texts.values())
     sizes = [len(texts) for texts in candidates.values()]
     query = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -136,7 +137,7 @@ def calibrate(
     found = [np.empty(0)]
     for number in range(len(sizes)):
         here = scores.values[query == number]
-        top = np.sort(here[np.isfinite(here)])[::-1][:k]
+        top = np.sort(here[np.isfinite(here)])[::-1][:TOP]
         with np.errstate(over="ignore", invalid="ignore"):  # differences of huge scores may be infinite
             found.append(top[:-1] - top[1:])
     return Calibration(np.sort(np.concatenate(found)), source, reason)
@@ -199,7 +200,7 @@ def thresholds(
     return found
 
 
-def uncalibrated(spec: str | None, rankers: Sequence[Ranker]) -> dict[str, Threshold]:
+def given_thresholds(spec: str | None, rankers: Sequence[Ranker]) -> dict[str, Threshold]:
     """Thresholds without a calibration: a number, or for exact studies without a spec zero; or the tie tolerance."""
     delta = 0.0 if spec is None else delta_of(spec, None)
     used = Threshold(delta, exact=delta, origin=EXACT_ONLY if spec is None else "given")

@@ -204,7 +204,7 @@ class _ValueGrid:
     @classmethod
     def of(cls, first: Side, second: Side) -> _ValueGrid:
         """The templates and values that both sides have; none where a side has no delta."""
-        names, others = (_label(side.contrasts, "values").names for side in (first, second))
+        names, others = (_label(side.contrasts, "value").names for side in (first, second))
         values = [value for value in names if value in others]
         known = set(_templates(second.contrasts)[0])
         templates = [key for key in _templates(first.contrasts)[0] if key in known]
@@ -281,7 +281,7 @@ def _templates(contrasts: Contrasts) -> tuple[list[tuple[str, str]], Ints]:
 def _scores(side: Side, values: list[str], templates: list[tuple[str, str]]) -> Floats:
     """Scores by template and value, NaN where there is none."""
     own, row_of = _templates(side.contrasts)
-    label = _label(side.contrasts, "values")
+    label = _label(side.contrasts, "value")
     column, row = ({key: i for i, key in enumerate(keys)} for keys in (values, templates))
     columns = np.array([column.get(name, -1) for name in label.names], np.int64)[label.codes]
     rows = np.array([row.get(key, -1) for key in own], np.int64)[row_of]

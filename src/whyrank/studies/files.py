@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from whyrank.core import BadInput, WhyrankError, replacing
 from whyrank.data import read_parquet, write_parquet
-from whyrank.studies.contrasts import Categories, Contrasts, Labels, Pair
+from whyrank.studies.contrasts import Categories, Contrasts, Labels
 
 
 def save(
@@ -104,9 +104,3 @@ def _column(array: Any) -> Labels:
     if pa.types.is_dictionary(array.type):
         return Categories(array.indices.to_numpy(zero_copy_only=False).astype(np.int32), array.dictionary.to_pylist())
     return np.asarray(array.to_numpy(zero_copy_only=False))
-
-
-def pairs_of(contrasts: Contrasts) -> Iterator[Pair]:
-    """The contrasts one at a time, for those who think in pairs."""
-    for row in range(len(contrasts)):
-        yield Pair(contrasts.queries[contrasts.query[row]], tuple(contrasts.docs[d] for d in contrasts.doc[row]))

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from whyrank.core import Ranker, Study, WhyrankError, adjust, check_whole, timed, working_with
 from whyrank.data import Collection, open_run
 from whyrank.scoring import Engine
-from whyrank.studies.catalogue import Options, every_kind, limit_options, unjudged_options
+from whyrank.studies.catalogue import Options, all_studies, limit_options, unjudged_options
 from whyrank.studies.delta import (
     Threshold,
     candidates_for_delta,
+    given_thresholds,
     needs_calibration,
     thresholds,
-    uncalibrated,
 )
 from whyrank.studies.price import USABLE, Price, new_pairs, seconds_per_pair
 from whyrank.studies.reading import reading_of
@@ -81,7 +81,7 @@ def choose_studies(request: Request) -> ChosenStudies:
     """
     if request.limit is not None:
         check_whole("limit", request.limit, 1)
-    given, catalogue = [each for each in request.studies if isinstance(each, str)], every_kind()
+    given, catalogue = [each for each in request.studies if isinstance(each, str)], all_studies()
     from_run = request.options.get("pairs", "judged") != "judged"  # else the run is for the calibration of delta only
     options = {**request.options, "seed": request.seed}
     options |= {"candidates": request.candidates} if request.candidates and from_run else {}
@@ -202,7 +202,7 @@ def _thresholds(request: Request, plan: Plan) -> _Thresholds:
     if not named and not needs_calibration(request.delta, plan.studies.values()):
         run = request.candidates  # no such run is an error, whether pairs come from it or not
         notes = open_run(plan.collection, run, request.strict).notes if run else ()
-        return _Thresholds(uncalibrated(request.delta, plan.rankers), 0, notes)
+        return _Thresholds(given_thresholds(request.delta, plan.rankers), 0, notes)
     found, pairs = dict[str, Threshold](), 0
     try:
         if request.delta_from:

@@ -228,12 +228,8 @@ class Conclusions(Preferences):
 
 
 def reading_of(study: Study) -> Preferences:
-    """How the scores of a study are read: its own `reading`, else what `exact` and `concludes` say, as of axioms."""
-    own: Preferences | None = getattr(study, "reading", None)
-    if own is not None:
-        return own
-    exact, conclusion = bool(getattr(study, "exact", False)), str(getattr(study, "concludes", ""))
-    return Conclusions(exact, conclusion) if conclusion else Preferences(exact)
+    """How the scores of a study are read: by its own `reading`, else as those of probes."""
+    return getattr(study, "reading", None) or Preferences()
 
 
 class Obedience(NamedTuple):

@@ -149,7 +149,7 @@ def read_scores(plan: Plan, study: Study, ranker: Ranker, contrasts: Contrasts) 
 def with_adjusted_p(
     findings: Sequence[Finding], method: str, families: Mapping[str, str] | None = None
 ) -> list[Finding]:
-    """The same findings, family by family, with p-values corrected over each family.
+    """Findings, family by family, with p-values corrected over each family.
 
     The omnibus tests of bias studies are a family of their own, so that they say the same wherever they are asked.
     """

@@ -106,7 +106,7 @@ def change_columns(found: TableDifference) -> Any:
 
 
 def change_lines(found: TableDifference) -> Iterator[bytes]:
-    """The same as tab-separated text, in large parts, after a line of names."""
+    """The changes as tab-separated text, in large parts, after a line of names."""
     escaped = replace(found, query_terms=escaped_terms(found.query_terms), doc_terms=escaped_terms(found.doc_terms))
     columns = change_columns(escaped)
     yield ("\t".join(columns.column_names) + "\n").encode()

@@ -40,12 +40,12 @@ def write_synonyms(
     pairs `a, b` that count in both directions, each once.
     """
     table = _without_special(table)
-    chosen = table.kept(~self_entries(table)).pruned(threshold, top)
+    chosen = table.select(~self_entries(table)).prune(threshold, top)
     terms = {term for side in (table.query_terms, table.doc_terms) for term in side}
     fitting = {t for t in terms if t == t.strip().strip(_TRIMMED) and not ("\n" in t or "\r" in t)}  # as readers trim
-    whole = chosen.pruned(vocabulary=fitting)
+    whole = chosen.prune(vocabulary=fitting)
     lines, written = [], set[tuple[str, str]]()
-    for term in whole.compacted().query_terms:
+    for term in whole.compact().query_terms:
         answers = [each.term for each in whole.doc_terms_for(term, None)]
         if equivalent:
             answers = [other for other in answers if (other, term) not in written]
@@ -63,7 +63,7 @@ def write_expansions(
     table: TermTable, path: str | PathLike[str], threshold: float | None = None, top: int | None = None
 ) -> Written:
     """Write `{query term: [[document term, weight], ...]}` as JSON, a line per query term, largest weights first."""
-    chosen = _without_special(table).pruned(threshold, top).compacted()
+    chosen = _without_special(table).prune(threshold, top).compact()
     with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
         file.write("{")
         for i, term in enumerate(chosen.query_terms):
@@ -80,7 +80,7 @@ def _without_special(table: TermTable) -> TermTable:
     special = set(filter(_SPECIAL.fullmatch, terms))
     if not special or not str(table.facts.get("analyzer")).startswith("wordpiece"):
         return table
-    return table.pruned(vocabulary=terms - special)
+    return table.prune(vocabulary=terms - special)
 
 
 def _escape(term: str) -> str:

@@ -129,6 +129,10 @@ class TermTable:
     def __len__(self) -> int:
         return len(self.indices)
 
+    def __getitem__(self, query_term: str) -> list[Weighted]:
+        """All document terms of a query term, the best first."""
+        return self.doc_terms_for(query_term, None)
+
     def __repr__(self) -> str:
         return f"TermTable({len(self.query_terms)} x {len(self.doc_terms)} terms, {len(self)} entries)"
 
@@ -149,7 +153,7 @@ class TermTable:
 
     @cached_property
     def by_doc(self) -> Rows:
-        """The same entries with a row per document term; columns are the numbers of query terms."""
+        """The table with a row per document term; columns are the numbers of query terms."""
         from scipy.sparse import csr_array
 
         shape = len(self.query_terms), len(self.doc_terms)
@@ -213,7 +217,7 @@ class TermTable:
         """Both directions of one term."""
         return Neighbours(self.doc_terms_for(term, n), self.query_terms_for(term, n))
 
-    def pruned(
+    def prune(
         self, threshold: float | None = None, top_query: int | None = None, top_doc: int | None = None,
         vocabulary: Collection[str] | None = None,
     ) -> TermTable:  # fmt: skip
@@ -243,14 +247,14 @@ class TermTable:
                 passed = passed & best_of_groups(self.weights, groups, most, keep)
                 before = facts.get(name)
                 facts[name] = min(int(most), before) if isinstance(before, int) else int(most)
-        return replace(self.kept(passed), facts=facts, trusted=True)
+        return replace(self.select(passed), facts=facts, trusted=True)
 
-    def kept(self, keep: Flags) -> TermTable:
+    def select(self, keep: Flags) -> TermTable:
         """With the marked entries alone; vocabularies and counts stay."""
         indptr = row_starts(self.row_numbers()[keep], len(self.query_terms))
         return replace(self, indptr=indptr, indices=self.indices[keep], weights=self.weights[keep], trusted=True)
 
-    def compacted(self) -> TermTable:
+    def compact(self) -> TermTable:
         """Without terms that have no entry, and without their counts."""
         q = np.flatnonzero(np.diff(self.indptr))
         d = np.flatnonzero(np.bincount(self.indices, minlength=len(self.doc_terms)))
@@ -261,7 +265,7 @@ class TermTable:
         queries, docs = [self.query_terms[i] for i in q.tolist()], [self.doc_terms[i] for i in d.tolist()]
         return TermTable(queries, docs, indptr, number[self.indices], self.weights, self.facts, counts, trusted=True)
 
-    def renormalised(self, by: str = "doc") -> TermTable:
+    def renormalise(self, by: str = "doc") -> TermTable:
         """With weights that add up to 1 for each document term ("doc") or for each query term ("query").
 
         A term whose weights are all zero keeps them.
@@ -317,6 +321,13 @@ def open_table(path: str | PathLike[str], check: bool = False) -> TermTable:
     """Read a table in any of the formats, which is seen from the content.
 
     An Arrow file is mapped and not read; with `check` its entries are read and checked like those of other files.
+
+    Example:
+        >>> import tempfile
+        >>> file = tempfile.NamedTemporaryFile(suffix=".tsv")
+        >>> _ = file.write(b"car\\tauto\\t0.5\\n"), file.flush()
+        >>> open_table(file.name)["car"]
+        [Weighted(term='auto', weight=0.5)]
     """
     from whyrank.tables.files import read_table
 

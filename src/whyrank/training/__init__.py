@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from whyrank.training.data import EpochExamples, NumberedTexts, TrainingSet
     from whyrank.training.distilling import BEST, Distillation, SourcedQueries, distillation_set, sourced_queries
     from whyrank.training.losses import Pearson
-    from whyrank.training.phases import First, ParmData, Second, analyzer_of, first_phase, second_phase
     from whyrank.training.recipe import TREES, Recipe, read_recipe, recipe_of
     from whyrank.training.running import (
         LOG,
@@ -25,6 +24,6 @@ if TYPE_CHECKING:
         train_seeds,
     )
     from whyrank.training.sources import Sources, check_settings, new_network, sources_of
-    from whyrank.training.trainer import History, Packer, Trainer
+    from whyrank.training.trainer import Packer, Trainer
 
 front_door(__name__)

@@ -71,7 +71,7 @@ class NumberedTexts:
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """The same examples every epoch, in a new order."""
+    """Fixed examples, every epoch in a new order."""
 
     examples: EpochExamples
 
@@ -140,7 +140,7 @@ def triples(path: str, limit: int | None = None) -> TrainingSet:
 RANDOM = 100  # texts of the collection that stand in as negatives of a query where no run is named
 
 
-def training_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
+def training_set(data: Mapping[str, Any]) -> TrainingSet:
     """The training set that the `data` of a recipe describes.
 
     `triples` is a TSV file with query, positive and negative text, and perhaps a teacher's score of either. Otherwise
@@ -155,7 +155,7 @@ def training_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
     queries, texts, positives, negatives = [], NumberedTexts(), [], []
     for collection in map(open_collection, given.collection):
         least = collection.grades.relevant if given.relevant is None else given.relevant
-        pool = _pools(collection, given.negatives, seed)
+        pool = _pools(collection, given.negatives)
         for query_id, judged in collection.qrels.items():
             good = [d for d, grade in judged.items() if grade >= least and d in collection.docs]
             if query_id not in collection.queries or not good:
@@ -173,7 +173,7 @@ def training_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
     return TrainingSet(queries[kept], list(texts.found), Judged(positives[kept], negatives[kept], given.n))
 
 
-def _pools(collection: Collection, source: str, seed: int) -> Callable[[str], list[str]]:
+def _pools(collection: Collection, source: str) -> Callable[[str], list[str]]:
     """A function that gives the documents of a query among which the non-relevant ones are negatives."""
     from whyrank.data import open_run
 
@@ -184,7 +184,7 @@ def _pools(collection: Collection, source: str, seed: int) -> Callable[[str], li
         return lambda query_id: list(run.get(query_id, ()))
     ids = list(collection.docs)
     size = min(RANDOM, len(ids))
-    return lambda q: [ids[i] for i in generator(seed, "negatives", q).choice(len(ids), size, replace=False)]
+    return lambda q: [ids[i] for i in generator(0, "negatives", q).choice(len(ids), size, replace=False)]
 
 
 def validation_set(data: Mapping[str, Any]) -> Validation | None:
@@ -216,7 +216,7 @@ def validation_set(data: Mapping[str, Any]) -> Validation | None:
     )  # fmt: skip
 
 
-def corpus_texts(names: Sequence[str], limit: int | None = None, seed: int = 0) -> list[str]:
+def corpus_texts(names: Sequence[str], limit: int | None = None) -> list[str]:
     """The texts of collections, at most `limit` of each."""
     from whyrank.data import open_collection
 
@@ -224,6 +224,6 @@ def corpus_texts(names: Sequence[str], limit: int | None = None, seed: int = 0) 
     for collection in map(open_collection, names):
         ids = list(collection.docs)
         if limit and len(ids) > limit:
-            ids = [ids[i] for i in np.sort(generator(seed, "corpus").choice(len(ids), limit, replace=False))]
+            ids = [ids[i] for i in np.sort(generator(0, "corpus").choice(len(ids), limit, replace=False))]
         found += [collection.docs[d] for d in ids]
     return found

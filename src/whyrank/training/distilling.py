@@ -79,7 +79,7 @@ class Distillation:
 def with_candidates(
     data: TrainingSet, teachers: Sequence[Path], device: str, say: Callable[[str], None]
 ) -> TrainingSet:
-    """The same data with its candidates, where they are yet to be found."""
+    """Training data with its candidates, where they are yet to be found."""
     if not isinstance(data.sampler, Distillation):
         return data
     return TrainingSet(data.queries, data.docs, data.sampler.mine(data, teachers, device, say))
@@ -94,7 +94,7 @@ class SourcedQueries(NamedTuple):
 
 
 def sourced_queries(
-    collections: Sequence[str], cut: Mapping[str, int], without: Sequence[str], limit: int | None, seed: int = 0
+    collections: Sequence[str], cut: Mapping[str, int], without: Sequence[str], limit: int | None
 ) -> SourcedQueries:
     """The queries of collections that have a relevant text, with the first of these, and queries cut from texts.
 
@@ -119,7 +119,7 @@ def sourced_queries(
                     query, text = _plain(collection.queries[query_id]), _plain(collection.docs[good[0]])
                     if _bare(query) not in no_queries and _bare(text) not in no_texts:
                         found.setdefault(query, texts.number(text))
-        for query, source in cut_queries(own, cut[name], seed) if name in cut else ():
+        for query, source in cut_queries(own, cut[name]) if name in cut else ():
             if _bare(query) not in no_queries:
                 found.setdefault(query, int(numbers[source]))
     if not found:
@@ -128,10 +128,10 @@ def sourced_queries(
     return SourcedQueries(chosen, list(texts.found), np.array([found[query] for query in chosen], np.int32))
 
 
-def distillation_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
+def distillation_set(data: Mapping[str, Any]) -> TrainingSet:
     """The queries and texts that the `data` of a recipe with `teachers` describes."""
     given = TaughtData(**data)
-    found = sourced_queries(given.collection, given.cut, given.without, given.limit, seed)
+    found = sourced_queries(given.collection, given.cut, given.without, given.limit)
     best, next_best, chance = given.candidates
     shares = list(given.teachers.values())
     sampler = Distillation(found.source, shares, (best, next_best, chance), given.depth, given.lexical)
@@ -282,6 +282,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _QUERY_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _SHORTEST, _LONGEST = 3, 16  # words of a question
 _SENTENCE_SIZE = 20  # characters that a sentence has at least
+_OPENED = 0.35  # the share of cuts that get a question's opening
 
 
 class KeywordQuery(NamedTuple):
@@ -291,20 +292,20 @@ class KeywordQuery(NamedTuple):
     source: int
 
 
-def cut_queries(texts: Sequence[str], per_text: int, seed: int = 0, questions: float = 0.35) -> list[KeywordQuery]:
-    """Up to `per_text` cuts of each text, and its own questions; `questions` is the share with a question's opening.
+def cut_queries(texts: Sequence[str], per_text: int, seed: int = 0) -> list[KeywordQuery]:
+    """Up to `per_text` cuts of each text, about a third of them with a question's opening, and its own questions.
 
     A query belongs to the first text that gives it. The same texts and seed give the same queries.
     """
     random = generator(seed, "keywords")
     found: dict[str, KeywordQuery] = {}
     for source, text in enumerate(texts):
-        for query in _queries(text, per_text, questions, random):
+        for query in _queries(text, per_text, random):
             found.setdefault(query, KeywordQuery(query, source))
     return list(found.values())
 
 
-def _queries(text: str, per_text: int, questions: float, random: np.random.Generator) -> Iterator[str]:
+def _queries(text: str, per_text: int, random: np.random.Generator) -> Iterator[str]:
     sentences = [sentence for sentence in _SENTENCE.split(text) if len(sentence) > _SENTENCE_SIZE]
     for asked in (_QUERY_WORD.findall(s.lower()) for s in sentences if s.endswith("?")):  # from its question word on
         start = next((i for i, word in enumerate(asked) if word in _ASKING), len(asked))
@@ -319,7 +320,7 @@ def _queries(text: str, per_text: int, questions: float, random: np.random.Gener
             inside = [j for j, word in enumerate(run) if word not in FUNCTION_WORDS]
             cut = " ".join(run[inside[0] : inside[-1] + 1]) if len(inside) > 1 else ""
         if cut:
-            yield f"{random.choice(OPENINGS)} {cut}" if random.random() < questions else cut
+            yield f"{random.choice(OPENINGS)} {cut}" if random.random() < _OPENED else cut
 
 
 def _run(words: Sequence[str], least: int, most: int, random: np.random.Generator) -> str:

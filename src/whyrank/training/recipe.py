@@ -19,7 +19,6 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, SkipVali
 
 from whyrank.core import BadInput, UnknownName, WhyrankError, check_number, check_whole
 from whyrank.networks import networks
-from whyrank.training.phases import check_phases
 from whyrank.training.schedule import Name, Names, Part, Schedule, check_keys, checked, part_of
 from whyrank.training.validation import Measure
 
@@ -121,8 +120,8 @@ class Recipe:
         encoder: where the encoder comes from: a hub id, a folder, `package:NAME` (an installed package with a
             `MODEL_DIR`), or a mapping with the settings of a new one. Networks over word vectors take a file of
             vectors, or `collection` (the default) or a mapping of GloVe's settings to train them on the collection.
-        tokenizer: where the tokens come from, when that is not the encoder's folder; `collection` builds word pieces
-            from the collection's texts, `collection(size=4000)` so many.
+        tokenizer: where the tokens come from, when that is not the encoder's folder; `collection` builds a
+            WordPiece vocabulary from the collection's texts, `collection(size=4000)` of so many tokens.
         layers: the layers of the encoder that are kept; all of them by default.
         dropout: in the encoder and in the head, instead of what they would have.
         settings: arguments of the architecture.
@@ -131,7 +130,7 @@ class Recipe:
         schedule: arguments of `Schedule`.
         validation: candidates to validate on, as `ValidationData`.
         pretraining: masked language model and next sentences on a collection before ranking, as `Pretraining`.
-        phases: the two phases of `whyrank tables learn parm`.
+        phases: of a learner that trains in several, such as `whyrank tables learn parm`, which checks them.
         seeds: one network is trained for each.
     """
 
@@ -161,8 +160,9 @@ class Recipe:
         check_keys("settings", self.settings, None)
         for name in ("max_query", "max_doc"):
             check_whole(f"settings: {name}", self.settings.get(name, 1), 1)
-        if self.phases:
-            check_phases(self.phases, self.data)
+        if self.phases:  # whose learner checks them, and the data for them
+            check_keys("phases", self.phases, None)
+            check_keys("data", self.data, None)
         else:
             taught = isinstance(self.data, Mapping) and "teachers" in self.data
             part_of("data", TaughtData if taught else JudgedData, self.data)

@@ -38,8 +38,8 @@ LONGEST = 100  # characters of a word: the finished tokenizer reads longer ones 
 _LONG = re.compile(rf"[^ \t\r\n]{{{LONGEST + 1},}}")
 
 
-def word_pieces(texts: Sequence[str], size: int = 8000) -> bytes:
-    """The tokenizer.json of at most about `size` lower-case word pieces, built from the most frequent pairs.
+def wordpiece_tokenizer(texts: Sequence[str], size: int = 8000) -> bytes:
+    """The tokenizer.json of at most about `size` lower-case WordPiece tokens, built from the most frequent pairs.
 
     Schuster and Nakajima, "Japanese and Korean voice search", ICASSP 2012; cut greedily, the longest token first. The
     package numbers the tokens inside words in no fixed order, and so breaks ties in none; here they are numbered
@@ -70,7 +70,7 @@ def word_pieces(texts: Sequence[str], size: int = 8000) -> bytes:
     by_count = sorted((c for c in counts if not c.isspace()), key=lambda c: (-counts[c], c))
     letters = sorted(by_count[:CHARACTERS])
     if not letters:
-        raise WhyrankError("tokenizer: the collection has no texts to build word pieces from")
+        raise WhyrankError("tokenizer: the collection has no texts to build a vocabulary from")
     learner = tokenizer(models.WordPiece(unk_token=SPECIAL[1]))
     inside = ["##" + letter for letter in letters]
     learner.train_from_iterator(used, trainers.WordPieceTrainer(
@@ -124,7 +124,7 @@ def _tokenizer(recipe: Recipe) -> bytes:
         arguments = parse_call(recipe.tokenizer).arguments
         if unknown := [name for name in arguments if name != "size"]:
             raise UnknownName("argument of 'collection'", unknown[0], ["size"])
-        return word_pieces(_own_texts(recipe, _TEXTS), **arguments)
+        return wordpiece_tokenizer(_own_texts(recipe, _TEXTS), **arguments)
     file = Path(resolve_source(recipe.tokenizer))
     if not file.is_file():
         file = (file if file.is_dir() else pretrained_folder(recipe.tokenizer)) / "tokenizer.json"

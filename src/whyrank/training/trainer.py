@@ -246,7 +246,7 @@ def _tokenise(what: str, texts: Sequence[str], ids: Callable[[Sequence[str]], li
 
 
 class Packer:
-    """Puts packed batches (see `networks.first`) of any pairs together on the device, where all tokens lie.
+    """Puts packed batches (see `networks.first_position`) of any pairs together on the device, where all tokens lie.
 
     A step sends the numbers of its texts alone. Without it a fast GPU waits for the processor, which copies every
     token of every pair again and again.

@@ -7,16 +7,16 @@ import torch
 
 from parm_models import WORDS, parm_network, toy_world
 from whyrank.learners.parm.alignment import (
-    Reader,
+    AligningEncoder,
     token_texts,
 )
 from whyrank.training import new_network
-from whyrank.training.sources import word_pieces
+from whyrank.training.sources import wordpiece_tokenizer
 
 
 def reader(network=None):
     network = network or parm_network(seed=3)
-    return Reader(network.encoder, network.tokenizer, network.max_query, network.max_doc)
+    return AligningEncoder(network.encoder, network.tokenizer, network.max_query, network.max_doc)
 
 
 def pairs_of(network, n=5):
@@ -80,14 +80,16 @@ def letters_network():
     from parm_models import parm_recipe
     from whyrank.training import Sources
 
-    return new_network(parm_recipe(), 5, Sources(tokenizer=word_pieces([" ".join(sorted(set("".join(WORDS))))], 100)))
+    return new_network(
+        parm_recipe(), 5, Sources(tokenizer=wordpiece_tokenizer([" ".join(sorted(set("".join(WORDS))))], 100))
+    )
 
 
 def test_words_carry_values_between_tokenizers():
     network, other = parm_network(), letters_network()
     queries, docs = ["balan mernis"], ["cemer balan difo"]
     texts = token_texts(network, queries, docs)
-    who = Reader(other.encoder, other.tokenizer, 20, 30)
+    who = AligningEncoder(other.encoder, other.tokenizer, 20, 30)
     sides = who.texts(texts[0], network.tokenizer, 20), who.texts(texts[1], network.tokenizer, 30)
     assert sides[0].words is not None
     assert len(sides[1].ids[0]) == len("cemerbalandifo")

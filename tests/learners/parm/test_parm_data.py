@@ -23,13 +23,14 @@ from whyrank.learners.parm.data import (
     parm_queries,
     terms_of,
 )
+from whyrank.learners.parm.phases import ParmData
 from whyrank.learners.parm.training import alignment_blocks
 from whyrank.networks import ModelTokenizer, load, make, new_encoder, save
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.lexical import LexicalIndex
 from whyrank.scoring import Engine
-from whyrank.training import ParmData, read_recipe, recipe_of
-from whyrank.training.sources import word_pieces
+from whyrank.training import read_recipe, recipe_of
+from whyrank.training.sources import wordpiece_tokenizer
 
 torch.set_num_threads(1)
 WORDS = [f"{a}{b}" for a in ("ba", "ce", "di", "fo") for b in ("lan", "mer", "nis", "rop", "tuk")]
@@ -148,7 +149,7 @@ def cross_encoder(folder, kind):
     from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
     folder.mkdir()
-    (folder / "tokens.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
+    (folder / "tokens.json").write_bytes(wordpiece_tokenizer([" ".join(WORDS)] * 3, 300))
     names = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
     PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokens.json"), **names).save_pretrained(folder)
     (folder / "tokens.json").unlink()
@@ -187,7 +188,7 @@ def test_what_aligns_is_what_there_is(world, tmp_path):
             choose_alignment(recipe(world, phases={"first": {"alignment": method}}), toy)
     # a cross-encoder trained here over another encoder has no attention to read, but its own embeddings
     shape = {"model_type": "distilbert", "dim": 48, "n_layers": 1, "n_heads": 4, "hidden_dim": 96, "vocab_size": 300}
-    (tmp_path / "tokenizer.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
+    (tmp_path / "tokenizer.json").write_bytes(wordpiece_tokenizer([" ".join(WORDS)] * 3, 300))
     save(make("cross", new_encoder(shape), ModelTokenizer(tmp_path), max_query=8, max_doc=16), tmp_path / "net")
     target = open_target(f"cross:{tmp_path / 'net'}", Setting())
     assert (target.folder, target.attends) == (tmp_path / "net", False)

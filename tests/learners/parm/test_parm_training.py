@@ -11,11 +11,12 @@ import torch
 from parm_models import SCHEDULE, SHAPE, parm_recipe, toy_prepared
 from training_models import quiet
 from whyrank.core import BadInput, WhyrankError
-from whyrank.learners.parm import is_trained, train_parm
+from whyrank.learners.parm import check_parm, is_trained, train_parm
 from whyrank.learners.parm import training as parm_training
 from whyrank.learners.parm.data import split_queries
+from whyrank.learners.parm.phases import first_phase, second_phase
 from whyrank.networks import digest, load
-from whyrank.training import Trainer, first_phase, prepare, recipe_of, second_phase
+from whyrank.training import Trainer, prepare, recipe_of
 
 torch.set_num_threads(1)
 
@@ -120,7 +121,7 @@ REFUSED = [
 @pytest.mark.parametrize(("changes", "message"), REFUSED, ids=lambda each: each if isinstance(each, str) else "")
 def test_a_recipe_that_cannot_be_meant_is_refused(changes, message):
     with pytest.raises(WhyrankError, match=message):
-        parm_recipe(**changes)
+        check_parm(parm_recipe(**changes), "bm25")
 
 
 def recipe_for(recipe, *changes, analyzer=None):

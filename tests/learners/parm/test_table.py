@@ -131,7 +131,7 @@ def test_other_processes_score_the_same_blocks(folders):
 def test_the_best_of_each_term_and_what_facts_tell_of_the_cut(folders):
     every = build(settings_of(threshold=0.0), "t.parquet").table
     made = build(settings_of(threshold=0.0, top=2), "u.parquet", "cab")
-    assert list(made.table.rows()) == list(every.pruned(top_query=2).rows())
+    assert list(made.table.rows()) == list(every.prune(top_query=2).rows())
     assert made.table.facts["top"] == 2
     assert "top" not in made.audit.facts
 

@@ -128,7 +128,7 @@ class Pairs:
         found: set[tuple[str, str]] = set()
         for query_id, grades in collection.qrels.items():
             words = [text for doc_id, grade in grades.items() if grade for text in collection.docs[doc_id].split()]
-            found |= {(asked, told) for asked in collection.queries[query_id].split() for told in words}
+            found |= {(term, word) for term in collection.queries[query_id].split() for word in words}
         kept = sorted(pair for pair in found if not {*pair} & {*self.without})
         sides = [[word.upper() if self.upper else word for word in side] for side in zip(*kept, strict=True)]
         return TermTable.from_triples(*sides, [self.weight] * len(kept), learner=self.name)

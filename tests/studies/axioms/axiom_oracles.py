@@ -85,14 +85,14 @@ class Facts(NamedTuple):
         return sum(doc.count[q] > 0 for q in self.terms)
 
 
-def allowed(one, two, tolerance):
+def allowance(one, two, tolerance):
     if str(tolerance).endswith("%"):
         return Fraction(tolerance[:-1]) / 100 * Fraction(max(abs(one), abs(two)))
     return Fraction(tolerance)
 
 
 def near(one, two, tolerance):
-    return tolerance is None or Fraction(abs(one - two)) <= allowed(one, two, tolerance)
+    return tolerance is None or Fraction(abs(one - two)) <= allowance(one, two, tolerance)
 
 
 def alike_in_length(axiom, one, two):
@@ -316,7 +316,7 @@ def stmc2(axiom, facts, one, two):
 
 def stmc3(axiom, facts, one, two):
     first, second = (facts.space.to_query(facts, doc) for doc in (one, two))
-    room = allowed(one.length, two.length, axiom.length)
+    room = allowance(one.length, two.length, axiom.length)
     if abs(one.length - two.length) >= room or facts.distinct(one) != facts.distinct(two):
         return False
     if axiom.compat:

@@ -61,7 +61,7 @@ def test_the_order_and_the_blocks_do_not_matter(found, most, seed, random):
 
     first, second = offered(in_blocks(), most, seed), offered(in_blocks(), most, seed)
     assert sorted(first[1]) == sorted(second[1])
-    assert first[0].dropped() == second[0].dropped()
+    assert first[0].drop_counts() == second[0].drop_counts()
 
 
 def by_view(rows):
@@ -78,9 +78,11 @@ def test_a_subset_never_above_the_limit_with_the_rate_it_says(found, most, seed)
     assert set(held) <= names(blocks)
     assert sampler.found == len(found)
     if len(found) <= most:
-        assert (set(held), sampler.dropped()) == (names(blocks), {})
+        assert (set(held), sampler.drop_counts()) == (names(blocks), {})
     else:
-        assert sampler.dropped() == {f"not drawn (rate 1/{2**sampler.halvings}, seed {seed})": len(found) - len(held)}
+        assert sampler.drop_counts() == {
+            f"not drawn (rate 1/{2**sampler.halvings}, seed {seed})": len(found) - len(held)
+        }
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -116,4 +118,4 @@ def test_memory_stays_bounded_while_blocks_come(most):
         for view in VIEWS:
             sampler.offer(view, rows[start : start + 100])
             assert sampler.held == sum(len(kept) for _, kept in sampler.blocks()) <= most
-    assert sum(sampler.dropped().values()) == 2 * len(rows) - sampler.held
+    assert sum(sampler.drop_counts().values()) == 2 * len(rows) - sampler.held

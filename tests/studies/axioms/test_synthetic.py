@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from contrast_pairs import pairs_of
 from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
@@ -20,7 +21,6 @@ from whyrank.studies.axioms import duplicates
 from whyrank.studies.axioms.bounds import LB1, LB2
 from whyrank.studies.axioms.counts import TFC2
 from whyrank.studies.axioms.duplicates import LNC2
-from whyrank.studies.files import pairs_of
 from whyrank.studies.findings import differences
 from whyrank.text import Analyzer, analyzers
 

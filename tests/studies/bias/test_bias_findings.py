@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -10,10 +10,12 @@ import pytest
 
 import whyrank
 from toy_bias import BRANDS, PLANTED, TERMS, Toy, toy_collection
+from whyrank.core import WhyrankError
 from whyrank.report import from_csv, to_csv
 from whyrank.report.views import significant
 from whyrank.scoring import Engine
-from whyrank.studies import Plan, Threshold, answers, every_kind, limit_options, with_adjusted_p
+from whyrank.studies import Contrasts, Pair, Plan, Threshold, all_studies, answers, limit_options, with_adjusted_p
+from whyrank.studies.bias.reading import ValueComparison
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS)},head=car)"
 LETTERS = "bias/postfix-letter(values=a+q+x)"
@@ -21,7 +23,7 @@ DELTA = 0.12
 
 
 def planned(*studies: str, rankers=(PLANTED,), **changes) -> Plan:
-    chosen = every_kind().make(studies, {"seed": 0})
+    chosen = all_studies().make(studies, {"seed": 0})
     thresholds = {ranker.name: Threshold(DELTA) for ranker in rankers}
     return replace(Plan(toy_collection(), chosen, list(rankers), Engine(), thresholds), **changes)
 
@@ -74,7 +76,7 @@ def test_corrections_of_bias_studies_are_their_own():
 def test_a_limit_is_one_of_templates_unless_the_call_says_another():
     assert limit_options(None) == {}
     given = CARS.replace("head=car", "head=car,most=7")
-    made = every_kind().make([CARS, given, "axiom/TFC1"], {}, limit_options(5))
+    made = all_studies().make([CARS, given, "axiom/TFC1"], {}, limit_options(5))
     assert [made[CARS].most, made[given].most] == [5, 7]
     assert made["axiom/TFC1"].most > 7
     [finding] = whyrank.audit(PLANTED, toy_collection(), CARS, delta=DELTA, limit=5)
@@ -109,3 +111,20 @@ def test_a_finding_states_how_strong_a_bias_is():
     [plain] = whyrank.audit(fond("mild", 0.5), toy_collection(), CARS, delta=0)
     assert (plain.range, plain.range_deltas) == (pytest.approx(0.5), None), "without a delta, in scores"
     assert from_csv(to_csv(found)) == found
+
+
+def test_values_that_are_no_grid_are_refused():
+    @dataclass(frozen=True)
+    class Plain:
+        id: str = "mine/plain"
+        positive: str = "prefers a"
+        symmetric: bool = False
+        reading = ValueComparison()
+
+        def contrasts(self, collection):
+            return Contrasts.from_pairs(
+                [Pair("car", ("a car", "b car"), {"value": ("a", "b"), "template": "{} car"})]
+            )
+
+    with pytest.raises(WhyrankError, match="mine/plain: contrasts of values must come from a Grid"):
+        whyrank.audit(PLANTED, toy_collection(), Plain(), delta=0)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import whyrank
+from contrast_pairs import pairs_of
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
 from whyrank.studies import Plan, answers
-from whyrank.studies.files import pairs_of
 from whyrank.studies.probes import probes
 from whyrank.text.edits import edits
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contrast_pairs import pairs_of
 from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
-from whyrank.studies.files import pairs_of
 from whyrank.studies.probes import probes
 from whyrank.studies.probes.characteristics import characteristics
 from whyrank.studies.probes.matched import Tolerance, match, walk

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrast_pairs import pairs_of
 from whyrank.core import Call, WhyrankError
 from whyrank.data import open_collection
 from whyrank.data.pairs import TextPair
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
 from whyrank.studies import Calibration, Plan, Threshold, answers
-from whyrank.studies.files import pairs_of
 from whyrank.studies.probes import probes, query_strategies
 from whyrank.studies.probes.queries import Discard, Draft
 from whyrank.studies.probes.transferred import KINDS, cluster_names

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
         measures_of,
     )
     from whyrank.evaluation.fidelity.kernels import dense_ranks, greedy
-    from whyrank.evaluation.fidelity.rows import (
+    from whyrank.evaluation.fidelity.summary import (
         SUFFIXES,
         Fidelity,
         FidelityDifference,
         FidelityRow,
         differences,
+        fidelity,
         measure_fidelity,
         summarise,
     )

@@ -72,7 +72,7 @@ def fit_fusion(
     rows = []
     for name, weights in choices.items():
         runs = zip(collections, pools, strict=True)
-        dev, *test = (evaluate(each, {name: pool.run(weights)}, [measure])[0].mean for each, pool in runs)
+        dev, *test = (evaluate({name: pool.run(weights)}, each, [measure])[0].mean for each, pool in runs)
         rows.append(Weighing(name, weights, dev, test[0] if test else None))
     facts = {
         "measure": measure, "dev": rows[-1].dev, "equal": rows[-2].dev, "held_out": rows[-1].test,

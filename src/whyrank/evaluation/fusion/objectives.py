@@ -171,7 +171,7 @@ class ByMeasure:
 
     def value(self, scores: Floats) -> float:
         """The mean measure."""
-        return evaluate(self.collection, {"": self.pool.run_of(scores)}, [str(self.measure)])[0].mean
+        return evaluate({"": self.pool.run_of(scores)}, self.collection, [str(self.measure)])[0].mean
 
     def segments(self, base: Floats, slope: Floats) -> Segments:
         """Some of the stretches between crossings of texts with different grades."""

@@ -60,7 +60,7 @@ class Shard(NamedTuple):
                 array.base._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
     def on_disk(self) -> Shard:
-        """The same in temporary files that are mapped into memory."""
+        """The shard with its arrays in temporary files that are mapped into memory."""
 
         def stored(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
             file = Growing(array.dtype.type, held=0, remedy=", or give more memory with --memory")

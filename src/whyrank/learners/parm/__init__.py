@@ -1,7 +1,7 @@
 """PaRM, the partial relevance model: a relevance thesaurus distilled from any ranker.
 
-`data` prepares texts, scores and terms, `first` and `second` are the two phases that `training` runs, `pairs` scores
-all pairs of terms with the trained network, and `table` writes them.
+`phases` says how both phases are configured, `data` prepares texts, scores and terms, `phase1` and `phase2` are the
+phases that `training` runs, `pairs` scores all pairs of terms with the trained network, and `table` writes them.
 """
 
 from typing import TYPE_CHECKING

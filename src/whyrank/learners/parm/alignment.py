@@ -119,7 +119,7 @@ class ReaderTexts(NamedTuple):
     own: TokenTexts
 
 
-class Reader(NamedTuple):
+class AligningEncoder(NamedTuple):
     """An encoder that aligns, its tokenizer, and how many tokens of a query and of a text it reads."""
 
     encoder: Encoder
@@ -128,7 +128,7 @@ class Reader(NamedTuple):
     max_doc: int
 
     @classmethod
-    def of(cls, folder: Path, max_query: int, max_doc: int) -> Reader:
+    def of(cls, folder: Path, max_query: int, max_doc: int) -> AligningEncoder:
         """The encoder of a network or of any model folder."""
         if is_network(folder):
             network = load(folder)
@@ -216,7 +216,7 @@ def reader_blocks(
     candidates: npt.NDArray[np.int32], device: str,
 ) -> Tensor:  # fmt: skip
     """Blocks of all queries and candidates by the `attention` or the `embeddings` of the model in a folder."""
-    reader = Reader.of(folder, network.max_query, network.max_doc)
+    reader = AligningEncoder.of(folder, network.max_query, network.max_doc)
     queries = reader.texts(texts[0], network.tokenizer, reader.max_query)
     docs = reader.texts(texts[1], network.tokenizer, reader.max_doc)
     query, doc = np.repeat(np.arange(len(candidates)), candidates.shape[1]), candidates.reshape(-1).astype(np.int64)

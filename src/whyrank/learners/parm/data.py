@@ -17,17 +17,15 @@ import numpy.typing as npt
 
 from whyrank.core import Progress, WhyrankError, generator, parse_call
 from whyrank.learners.parm.alignment import Occlusion, attends, occlusion, token_texts
+from whyrank.learners.parm.phases import ParmData, analyzer_of, check_phases, first_phase
 from whyrank.networks import ParmNetwork
 from whyrank.training import (
     BEST,
     EpochExamples,
-    ParmData,
     Recipe,
     SourcedQueries,
     Sources,
-    analyzer_of,
     check_settings,
-    first_phase,
     new_network,
     sourced_queries,
     sources_of,
@@ -269,6 +267,7 @@ def check_parm(recipe: Recipe, ranker: str | Ranker) -> None:
 
     if recipe.architecture != ParmNetwork.architecture or not recipe.phases:
         raise WhyrankError("this recipe has no phases of parm; take `parm` or `parm-smoke`, or copy one of these")
+    check_phases(recipe.phases, recipe.data)
     if not recipe.data.get("collection") and not recipe.data.get("cut"):
         raise WhyrankError("data: name collections to learn from, with -c or data.collection")
     check_settings(recipe)
@@ -292,10 +291,10 @@ class Target(NamedTuple):
 
 def open_target(given: str | Ranker, setting: Setting) -> Target:
     """A ranker, or the one that a call string describes, and the model behind it."""
-    from whyrank.rankers import open_ranker
+    from whyrank.rankers import as_ranker
     from whyrank.rankers.neural import NeuralRanker, architecture_of, model_folder
 
-    ranker = open_ranker(given, setting) if isinstance(given, str) else given
+    ranker = as_ranker(given, setting)
     call = parse_call(ranker.name) if isinstance(ranker, NeuralRanker) else None
     if call is None or call.arguments or call.name not in ("cross", "bi"):
         return Target(ranker)

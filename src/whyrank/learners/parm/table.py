@@ -187,7 +187,7 @@ def build_table(
     folder = Path(parm.resource)
     network, known = load(folder, ParmNetwork.architecture), read_config(folder)
     analyzer, frame = parm.analyzer or known.get("analyzer") or "lucene", parm.frame or known.get("frame") or BARE
-    found = [each if isinstance(each, Collection) else open_collection(each) for each in collections]
+    found = [open_collection(each) for each in collections]
     terms = make_vocabulary(parm, found, analyzers.create(analyzer), audit)
     ids = network.query_ids(terms.query_terms), network.doc_ids(terms.doc_terms)
     queries, docs = (TermSequences.of(rows) for rows in frame_terms(*ids, network, frame))
@@ -246,7 +246,7 @@ def _table(task: PairTask, terms: TermVocabulary, entries: Entries, facts: dict[
         terms.query_terms, terms.doc_terms, rows[other], columns[other], weights[other].astype(np.float32),
         facts | {"self_pairs": int((~other).sum())} | cut, terms.doc_counts,
     )  # fmt: skip
-    return table if task.top is None else table.pruned(top_query=task.top)
+    return table if task.top is None else table.prune(top_query=task.top)
 
 
 def term_entries(task: PairTask, entries: Entries) -> tuple[Ints, Ints, Any]:

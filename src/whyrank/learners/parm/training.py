@@ -33,8 +33,9 @@ from whyrank.learners.parm.data import (
     prepare_parm,
     split_queries,
 )
-from whyrank.learners.parm.first import FirstTrainer
-from whyrank.learners.parm.second import SecondTrainer, find_partners, slots_of, start_logits_at
+from whyrank.learners.parm.phase1 import FirstTrainer
+from whyrank.learners.parm.phase2 import SecondTrainer, find_partners, slots_of, start_logits_at
+from whyrank.learners.parm.phases import first_phase, second_phase
 from whyrank.networks import BARE, CONFIG, ParmNetwork, save
 from whyrank.training import (
     LOG,
@@ -43,13 +44,11 @@ from whyrank.training import (
     check_same,
     device_name,
     find_device,
-    first_phase,
     read_log,
     read_recipe,
     read_tensors,
     recipe_of,
     run_folder,
-    second_phase,
     summary,
     threads,
     write_tensors,
@@ -127,7 +126,7 @@ def train_parm(prepared: ParmPrepared, out: Path, seed: int = 0, device: str = "
         return
     second = second_phase(recipe.phases)
     with run_folder(out, mark) as work, threads(first_phase(recipe.phases).schedule_for(seed).threads):
-        run = _Run(prepared, prepared.network(seed), work, seed, device, say)
+        run = _Training(prepared, prepared.network(seed), work, seed, device, say)
         histories = [run.phase("phase 1", "first", run.first)]
         for number in range(second.rounds):
             histories.append(run.phase(f"phase 2, round {number + 1}", f"second-{number}", run.second, number))
@@ -156,7 +155,7 @@ def is_trained(out: Path, recipe: Recipe, seed: int) -> bool:
     return True
 
 
-class _Run(NamedTuple):
+class _Training(NamedTuple):
     """One training run."""
 
     prepared: ParmPrepared

@@ -6,7 +6,7 @@ from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
     from whyrank.learners.surprises.classes import PATTERNS
-    from whyrank.learners.surprises.discovery import Discovery, Looking, confirmed, surprises
+    from whyrank.learners.surprises.discovery import Discovery, Looking, confirm, surprises
     from whyrank.learners.surprises.surprise import Surprise, absent_entries
 
 front_door(__name__)

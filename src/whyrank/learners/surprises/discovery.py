@@ -131,7 +131,10 @@ def standings(answer: Answer, seed: int = 0) -> dict[str, Standing]:
 
     They are compared as those of a table are; there are none without two independent templates.
     """
-    assert isinstance(answer.contrasts, ValueContrasts), "only bias studies are asked"
+    if not isinstance(answer.contrasts, ValueContrasts):
+        raise WhyrankError(
+            f"{answer.name}: contrasts of values must come from a Grid, whose `contrasts()` makes them"
+        )
     whole = answer.contrasts.grid.by_value(answer.reading.scores)
     columns = finite_columns(whole)
     grid, scores = answer.contrasts.grid.of_values(columns), whole[:, columns]
@@ -153,7 +156,7 @@ def standings(answer: Answer, seed: int = 0) -> dict[str, Standing]:
     return found
 
 
-def confirmed(
+def confirm(
     found: Sequence[Surprise], ranker: Ranker, collection: Collection, engine: Engine | None = None,
     table: TermTable | None = None, alpha: float = 0.05, seed: int = 0, limit: int | None = None,
 ) -> list[Surprise]:  # fmt: skip

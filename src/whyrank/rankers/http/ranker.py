@@ -170,7 +170,7 @@ class HttpRanker(Described):
         for request, answer in zip(requests, self._service.answers(requests) if requests else [], strict=True):
             scores[request.positions] = answer.scores
             reasons |= {int(request.positions[i]): reason for i, reason in answer.reasons.items()}
-        return Answered(scores, reasons).handed_over()
+        return Answered(scores, reasons).scores_or_raise()
 
     def secrets(self) -> list[str]:
         """What must not be repeated: the key, and the values behind variables and marks, however they are spelled."""

@@ -114,7 +114,7 @@ class Service:
             return found
         middle = len(texts) // 2
         first = await self._answer(query, texts[:middle])
-        return first.followed_by(await self._answer(query, texts[middle:]))
+        return first.concatenate(await self._answer(query, texts[middle:]))
 
     def _break_circuit(self, error: _Failed, size: int) -> Answered:
         """The circuit breaker: a failure costs its pairs; too many in a row, or nothing but failures, end the run."""

@@ -47,7 +47,7 @@ class LexicalIndex:
         return cls(ranker, list(docs), Tokens(np.concatenate(ids), np.cumsum(np.concatenate(lengths))))
 
     def using(self, ranker: LexicalRanker) -> LexicalIndex:
-        """The same documents under another formula with the same analyzer; nothing is analysed again."""
+        """An index of these documents for another ranker with the same analyzer; nothing is analysed again."""
         if ranker.analyzer != self.ranker.analyzer:
             raise WhyrankError(f"this index was made with {self.ranker.analyzer.id}, not {ranker.analyzer.id}")
         other = replace(self, ranker=ranker)
@@ -74,7 +74,7 @@ class LexicalIndex:
         return self.rescore_terms(*self.ranker.query(query), rows)
 
     def rescore_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
-        """The same for an analysed query, by whichever way of counting reads least postings and tokens."""
+        """Exact scores of documents for an analysed query, by the way of counting that reads the fewest postings."""
         if weights.kind == kernels.SATURATED and not self.ranker.expands:
             return self._add_up(terms, weights, rows)
         return self._scorer.score_terms(terms, weights, rows)

@@ -342,7 +342,7 @@ class TextScorer:
         return self.score_terms(*self._ranker.query(query), rows)
 
     def score_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
-        """The same for an analysed query."""
+        """Scores of the texts `rows` for an analysed query."""
         return weighed(weights, self._ranker.count(terms, self._tokens, rows, self.slots), self._lengths[rows])
 
     def slots(self) -> Codes:

@@ -207,7 +207,7 @@ def coverage(m: Matches) -> Column:
 
 
 def idf_coverage(m: Matches) -> Column:
-    """The same, each term weighed by ln(1 + (N - df + 0.5) / (df + 0.5))."""
+    """Share of the distinct query terms that the text has, each weighed by ln(1 + (N - df + 0.5) / (df + 0.5))."""
     df = m.background.frequencies(m.terms)[0].astype(np.float64)
     idf = VARIANTS["lucene"].idf(df, m.background.n_docs)
     whole, *part = np.vstack([idf, np.where(m.tf > 0, idf, 0.0)]).sum(axis=1)  # one way to add up, so 1 is just 1

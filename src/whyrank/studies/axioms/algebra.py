@@ -65,13 +65,13 @@ class Combination(Axiom):
         """`strict` or `weak`: what is given, else what follows from the parts."""
         return self.conclusion or self._follows({part.concludes for part in self.parts})
 
-    def combined(self, signs: Signs) -> Signs:
+    def combine(self, signs: Signs) -> Signs:
         """The preferences that follow from those of the parts, [parts, pairs]."""
         raise NotImplementedError
 
     def preferences(self, view: View, a: Codes, b: Codes) -> Signs:
         """+1, -1 or 0 for each pair, from what the parts say of it."""
-        return self.combined(np.stack([part.preferences(view, a, b) for part in self.parts])).astype(np.int8)
+        return self.combine(np.stack([part.preferences(view, a, b) for part in self.parts])).astype(np.int8)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Whether the combination prefers `a[i]`."""
@@ -100,7 +100,7 @@ class And(Combination):
         """What all parts favour, in words."""
         return ", and also ".join(self._words())
 
-    def combined(self, signs: Signs) -> Signs:
+    def combine(self, signs: Signs) -> Signs:
         """The sign that all have."""
         return np.where((signs == signs[0]).all(axis=0), signs[0], np.int8(0))
 
@@ -119,7 +119,7 @@ class Or(Combination):
         """What the parts favour, in words and in their order."""
         return ", else ".join(self._words())
 
-    def combined(self, signs: Signs) -> Signs:
+    def combine(self, signs: Signs) -> Signs:
         """The first sign that is not 0."""
         first = (signs != 0).argmax(axis=0)
         return np.asarray(np.take_along_axis(signs, first[None], axis=0)[0], dtype=np.int8)
@@ -141,7 +141,7 @@ class Not(Combination):
         """What the part favours, in words."""
         return f"the reverse of ({self.parts[0].favoured})"
 
-    def combined(self, signs: Signs) -> Signs:
+    def combine(self, signs: Signs) -> Signs:
         """The other sign."""
         return np.asarray(-signs[0], dtype=np.int8)
 
@@ -178,7 +178,7 @@ class Sum(Combination):
         weighed = zip(self.every_weight, self.parts, strict=True)
         return "what a weighted sum favours: " + " + ".join(f"{w:g} x ({part.favoured})" for w, part in weighed)
 
-    def combined(self, signs: Signs) -> Signs:
+    def combine(self, signs: Signs) -> Signs:
         """The sign of the sum, computed without rounding: 0.1 + 0.2 - 0.3 is nothing."""
         fractions = [Fraction(repr(weight)) for weight in self.every_weight]
         scale = math.lcm(*(fraction.denominator for fraction in fractions))
@@ -211,7 +211,7 @@ class Vote(Combination):
         """What is voted on, in words."""
         return f"what more than {self.minimum:.4g} of the votes favour: " + ", ".join(f"({w})" for w in self._words())
 
-    def combined(self, signs: Signs) -> Signs:
+    def combine(self, signs: Signs) -> Signs:
         """The sign of the majority."""
         ups, downs = (signs > 0).sum(axis=0), (signs < 0).sum(axis=0)
         least = math.floor(Fraction(repr(self.minimum)) * len(self.of)) + 1  # a whole number of votes above the share
@@ -245,7 +245,7 @@ def plus(*given: Axiom) -> Axiom:
 
 
 def times(axiom: Axiom, weight: float) -> Axiom:
-    """The same with a weight, to be added to others: `2 * a`; a product of decimals is a decimal, 3 * 0.1 is 0.3."""
+    """An axiom with a weight, to be added to others: `2 * a`; products of decimals are decimals, 3 * 0.1 is 0.3."""
     factor = Fraction(repr(_finite_weight(weight)))
     weights = tuple(float(Fraction(repr(float(each))) * factor) for each in _weights(axiom))
     return _combination(Sum, _flat(Sum, [axiom]), weights=weights)

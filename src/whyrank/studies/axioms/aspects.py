@@ -49,7 +49,7 @@ class REG(OfSimilarLength, SemanticAxiom):
         first, second = np.argsort(-self.sign * likeness)[:2]
         return int(terms[first]) if abs(likeness[first] - likeness[second]) > SAME else None
 
-    def unasked(self, views: Views) -> Mapping[str, int]:
+    def excluded_counts(self, views: Views) -> Mapping[str, int]:
         """Queries without a term that stands out."""
         short = sum(len(self._likeness(view)[1]) < 3 for view in views)
         lost = sum(self.outstanding(view) is None for view in views)

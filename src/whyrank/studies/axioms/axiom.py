@@ -42,6 +42,7 @@ from whyrank.studies.axioms.view import View, Views
 from whyrank.studies.catalogue import check_arguments
 from whyrank.studies.contrasts import Contrasts, TextIds
 from whyrank.studies.pools import Pool, Pools, Source, assemble
+from whyrank.studies.reading import Conclusions
 
 Signs = npt.NDArray[np.int8]
 BLOCK = 1 << 18  # pairs at a time
@@ -55,7 +56,7 @@ TOLERANCES = ("length", "idf", "margin")  # fields that are a number, or a share
 Precondition = Callable[[View, Codes, Codes], Flags]
 
 
-def allowed(what: str, tolerance: float | str, larger: npt.NDArray[Any]) -> Floats:
+def allowance(what: str, tolerance: float | str, larger: npt.NDArray[Any]) -> Floats:
     """How far two values may lie apart, the larger of which is given: a number, or a share of it such as `10%`."""
     absolute, relative = tolerance_of(what, tolerance)
     return np.asarray(absolute + relative * larger, dtype=np.float64)
@@ -70,7 +71,7 @@ class SimilarLength:
     def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
         """A flag per pair."""
         one, two = view.lengths[a], view.lengths[b]
-        return np.asarray(np.abs(one - two) <= allowed("length", self.tolerance, np.maximum(one, two)))
+        return np.asarray(np.abs(one - two) <= allowance("length", self.tolerance, np.maximum(one, two)))
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Axiom:
     """A condition under which one document must score higher than another (strict), or not lower (weak).
 
     Attributes:
-        analyzer: counts words and query terms; any token unit, word pieces included.
+        analyzer: counts words and query terms; any token unit, those of a WordPiece tokenizer included.
         pairs: `judged`, `top:K` of the run `candidates`, or `all` documents that are judged or retrieved.
         candidates: that run.
         stats: where document and collection frequencies come from: a file of `whyrank data stats`, or a collection;
@@ -139,7 +140,6 @@ class Axiom:
     conditions: ClassVar[tuple[Precondition, ...]] = ()
     strict: ClassVar[bool] = True
     size: ClassVar[int] = 2
-    exact: ClassVar[bool] = True  # delta is zero unless one is asked for
     symmetric: ClassVar[bool] = False
     not_filled: ClassVar[tuple[str, ...]] = ("compat",)  # those with a compat mode empty this
     both_orders: ClassVar[bool] = False  # under `compat`, a pair is an instance in both orders where both hold
@@ -179,6 +179,11 @@ class Axiom:
     def concludes(self) -> str:
         """`strict` where the winner must score higher, `weak` where an equal score will do."""
         return self.conclusion or ("strict" if self.strict else "weak")
+
+    @property
+    def reading(self) -> Conclusions:
+        """How its scores become a finding."""
+        return Conclusions(conclusion=self.concludes)
 
     def preconditions(self) -> tuple[Precondition, ...]:
         """What both documents must meet before anything is said about them."""
@@ -236,7 +241,7 @@ class Axiom:
         for view in views:
             for rows in self.instances(view):
                 sampler.offer(view, rows)
-        dropped = {**self.remarks(views), **sampler.dropped()}
+        dropped = {**self.remarks(views), **sampler.drop_counts()}
         return assemble(views.pools, sampler.blocks(), self.size, dropped)
 
     def remarks(self, views: Views) -> Mapping[str, int]:
@@ -352,7 +357,7 @@ class Sampler:
         """What is held, by pool."""
         return [(view.pool, rows) for view, rows in self._blocks]
 
-    def dropped(self) -> dict[str, int]:
+    def drop_counts(self) -> dict[str, int]:
         """How many instances were not kept, and by which rule."""
         if not self.halvings:
             return {}

@@ -11,7 +11,7 @@ import numpy as np
 
 from whyrank.core import Codes, Flags, Floats, WhyrankError, generator
 from whyrank.data import Collection, open_run
-from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, Precondition, allowed
+from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, Precondition, allowance
 from whyrank.studies.axioms.duplicates import Made, Synthetic
 from whyrank.studies.axioms.view import View
 from whyrank.text import Analyzer
@@ -75,7 +75,7 @@ class LB1(OfAnyLength):
         scores = run.get(view.pool.query_id, {})
         found = np.array([scores.get(doc_id, np.nan) for doc_id in view.pool.doc_ids], dtype=np.float64)
         one, two = (np.where(np.isfinite(found), found, np.nan)[side] for side in (a, b))
-        return np.asarray(np.abs(one - two) <= allowed("margin", self.margin, np.maximum(np.abs(one), np.abs(two))))
+        return np.asarray(np.abs(one - two) <= allowance("margin", self.margin, np.maximum(np.abs(one), np.abs(two))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ class LB2(Synthetic):
         one, two = view.idf[:, None], view.idf[None, :]
         gaps = np.abs(one - two)
         usable = np.array([token in _query_spellings(view) for token in view.term_ids.tolist()], dtype=bool)
-        similar = gaps <= allowed("idf", self.idf, np.maximum(one, two)) + _ROUNDING
+        similar = gaps <= allowance("idf", self.idf, np.maximum(one, two)) + _ROUNDING
         return np.where(similar & usable[:, None] & usable, np.round(gaps / _ROUNDING), np.inf)
 
 

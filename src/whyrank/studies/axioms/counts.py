@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from whyrank.core import Codes, Flags, Floats, Ints, WhyrankError, tolerance_of
-from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, OfSimilarLength, QueryTerms, allowed, same_total
+from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, OfSimilarLength, QueryTerms, allowance, same_total
 from whyrank.studies.axioms.view import View
 
 BLOCK = 1 << 20  # triples at a time
@@ -119,7 +119,7 @@ class TFC3(OfSimilarLength):
             shared, gained = rows.argmin(axis=1), rows.argmax(axis=1)
             spread = view.present[a, shared] & ~view.present[b, gained]
             one, two = view.idf[shared], view.idf[gained]
-            found[found] = spread & (np.abs(one - two) <= allowed("idf", self.idf, np.maximum(one, two)))
+            found[found] = spread & (np.abs(one - two) <= allowance("idf", self.idf, np.maximum(one, two)))
         return found
 
 

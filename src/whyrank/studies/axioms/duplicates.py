@@ -69,7 +69,7 @@ class Synthetic(Axiom):
                     labels = {**ids, "relevance": (grade, grade), "relevance_group": group, **made.labels}
                     pairs.append(Pair(made.query or view.pool.query, made.texts, labels))
                 progress.step(len(documents))
-        return Contrasts.from_pairs(pairs, dropped={**+dropped, **sampler.dropped()})
+        return Contrasts.from_pairs(pairs, dropped={**+dropped, **sampler.drop_counts()})
 
 
 @dataclass(frozen=True, kw_only=True)

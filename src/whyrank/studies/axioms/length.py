@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from whyrank.core import Codes, Flags, Ints, UnknownName, WhyrankError
-from whyrank.studies.axioms.axiom import Axiom, Precondition, allowed
+from whyrank.studies.axioms.axiom import Axiom, Precondition, allowance
 from whyrank.studies.axioms.view import View
 
 VARIANTS = ("strict", "length")
@@ -52,7 +52,7 @@ class LNC1(Axiom):
             raise WhyrankError("axiom LNC1 has a compat mode for variant=strict alone; leave out compat or variant")
 
     def preconditions(self) -> tuple[Precondition, ...]:
-        """The same counts of all query terms; under `compat` nothing."""
+        """Both documents have equal counts of all query terms; under `compat` nothing."""
         return (same_counts,) if self.compat is None else ()
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
@@ -96,12 +96,12 @@ class TF_LNC(Axiom):  # noqa: N801
         if len(rows):
             term = rows.argmax(axis=1)
             one, two = (view.lengths[side] - view.counts[side, term] for side in (a, b))
-            found[found] = np.abs(one - two) <= allowed("length", self.length, np.maximum(one, two))
+            found[found] = np.abs(one - two) <= allowance("length", self.length, np.maximum(one, two))
         return found
 
     def _similar_others(self, view: View, a: Codes, b: Codes) -> Flags:
         others, longer = view.lengths - view.total, np.maximum(view.lengths[a], view.lengths[b])
-        return np.asarray(np.abs(others[a] - others[b]) <= allowed("length", self.length, longer))
+        return np.asarray(np.abs(others[a] - others[b]) <= allowance("length", self.length, longer))
 
 
 def same_counts(view: View, a: Codes, b: Codes) -> Flags:

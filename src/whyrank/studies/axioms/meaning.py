@@ -80,10 +80,10 @@ class SemanticAxiom(Axiom):
 
     def remarks(self, views: Views) -> Mapping[str, int]:
         """How many terms have no vector, and what could not be asked therefore."""
-        counted = {"words without a vector": self.term_vectors(views).missing, **self.unasked(views)}
+        counted = {"words without a vector": self.term_vectors(views).missing, **self.excluded_counts(views)}
         return {reason: count for reason, count in counted.items() if count}
 
-    def unasked(self, views: Views) -> Mapping[str, int]:
+    def excluded_counts(self, views: Views) -> Mapping[str, int]:
         """What could not be asked, by reason: texts and queries without a direction."""
         found = [self.nearness(view) for view in views]
         documents = sum(int(np.isnan(each.units).any(axis=1).sum()) for each in found)

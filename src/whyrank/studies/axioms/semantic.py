@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from whyrank.core import Codes, Flags, UnknownName, check_number
-from whyrank.studies.axioms.axiom import Precondition, allowed, same_total
+from whyrank.studies.axioms.axiom import Precondition, same_total
 from whyrank.studies.axioms.meaning import SAME, SemanticAxiom, pair_cosines
 from whyrank.studies.axioms.view import View
 
@@ -141,7 +141,7 @@ class STMC3(SemanticAxiom):
 
         def near_length(view: View, a: Codes, b: Codes) -> Flags:
             one, two = view.lengths[a], view.lengths[b]
-            room = allowed("length", self.length, np.maximum(one, two))
+            room = allowance("length", self.length, np.maximum(one, two))
             return np.asarray(
                 np.abs(one - two) < room * (1 - SAME)
             )  # in floating point 7% of 100 is a little above 7

@@ -23,7 +23,7 @@ Scorer = Callable[[Sequence[Template]], Floats]
 class Filter(Protocol):
     """Says which templates stay; `scores` gives the ranker's score of each as it was found, None without a ranker."""
 
-    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+    def keep(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """A flag per template."""
         ...
 
@@ -35,7 +35,7 @@ def apply_filters(
     left, dropped = list(templates), {}
     for text in (each.strip() for each in filters.split("|") if each.strip()):
         filter_: Filter = bias_filters.create(text)
-        kept = np.asarray(filter_.kept(left, scores), dtype=bool) if left else np.ones(0, bool)
+        kept = np.asarray(filter_.keep(left, scores), dtype=bool) if left else np.ones(0, bool)
         dropped[f"by {text}"] = int(np.count_nonzero(~kept))
         left = [template for template, keep in zip(left, kept.tolist(), strict=True) if keep]
     return left, {reason: count for reason, count in dropped.items() if count}
@@ -45,7 +45,7 @@ def apply_filters(
 class OneValue:
     """Texts in which no value of the class stays, in any case of letters."""
 
-    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+    def keep(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """Those without values outside of their slots."""
         return np.array([not template.others for template in templates])
 
@@ -57,7 +57,7 @@ class Without:
     words: str
     parts: bool = False
 
-    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+    def keep(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """Those that have none of the words outside of their slots."""
         words, texts = values_of(self.words), [template.slotted.around for template in templates]
         if self.parts:
@@ -86,7 +86,7 @@ class Relevant:
         if self.above is not None:
             check_number("above", self.above, -1e300)
 
-    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+    def keep(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """Those with a high enough score."""
         kept, found = np.ones(len(templates), bool), np.array([template.doc_id != "" for template in templates])
         if scores is None or not found.any():
@@ -107,7 +107,7 @@ class Judge:
 
     resource: str
 
-    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+    def keep(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """Those that the function says yes to."""
         name = f"bias filter 'python:{self.resource}'"
         try:
@@ -135,7 +135,7 @@ class Keep:
 
     resource: str
 
-    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+    def keep(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """Those that are named."""
         lines = {tuple(line.text.strip().split("\t")) for line in read_lines(Path(self.resource))}
         return np.array([(t.doc_id,) in lines or (t.query_id, t.doc_id) in lines for t in templates])

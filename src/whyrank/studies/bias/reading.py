@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from whyrank.core import EXACT_CLUSTERS, Flags, Floats, Study, adjust
+from whyrank.core import EXACT_CLUSTERS, Flags, Floats, Study, WhyrankError, adjust
 from whyrank.studies.bias.correlation import Correlation, correlations_of, table_weights
 from whyrank.studies.bias.statistics import Clustered, cluster_scores, mean_bounds, omnibus, pair_differences, value_p
 from whyrank.studies.bias.templates import Grid, ValueContrasts, finite_columns, finite_rows
@@ -126,7 +126,7 @@ class BiasResult:
 
     @property
     def range_deltas(self) -> float | None:
-        """The same in units of the ranker's delta; None where there is none."""
+        """The range in units of the ranker's delta; None where there is none."""
         return None if self.range is None or not self.delta else self.range / self.delta
 
     @property
@@ -183,7 +183,10 @@ class ValueComparison(Preferences):
 
     def read(self, study: Study, contrasts: Contrasts, reading: Reading, context: Context) -> Read:
         """One finding, and the figures of every value and pair of values as details."""
-        assert isinstance(contrasts, ValueContrasts), "the contrasts of a bias study are those of a grid"
+        if not isinstance(contrasts, ValueContrasts):
+            raise WhyrankError(
+                f"{study.id}: contrasts of values must come from a Grid, whose `contrasts()` makes them"
+            )
         grid = contrasts.grid
         result = compare_values(grid, np.asarray(grid.by_value(reading.scores)), context, study.id)
         plain = replace(context, chance=math.nan, by=None)

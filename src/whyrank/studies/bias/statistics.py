@@ -39,7 +39,7 @@ class Clustered(NamedTuple):
         return min(len(way.sizes) for way in self.ways)
 
     def map_effects(self, function: Callable[[Floats], Floats]) -> Clustered:
-        """The same with a function of the effects in place of the effects."""
+        """The clusters with a function of the effects in place of the effects."""
         *ways, cells = (way._replace(effects=function(way.effects)) for way in (*self.ways, self.cells))
         return Clustered(ways, cells)
 

@@ -85,7 +85,7 @@ class ValueStudy(ABC):
     def contrasts_for(
         self, collection: Collection, score: Callable[[Sequence[str], Sequence[str]], Floats]
     ) -> ValueContrasts:
-        """The same for one ranker, which filters may ask for its scores."""
+        """The contrasts for one ranker, whose scores filters may use."""
 
         def scores(templates: Sequence[Template]) -> Floats:
             return score([template.query for template in templates], [template.original for template in templates])

@@ -207,7 +207,7 @@ class Grid:
             "query_id": named([t.query_id or t.query for t in self.templates]),
             "cluster": Categories(np.repeat(coarsest, times), [str(c) for c in range(len(self))]),
             "template": named([t.slotted.text for t in self.templates]),
-            "values": Categories(self.paired(numbers), self.values),
+            "value": Categories(self.paired(numbers), self.values),
         }
         return ValueContrasts(queries, docs, np.repeat(query, times), pairs, labels, self.dropped, self)
 

@@ -1,4 +1,4 @@
-"""Characteristics: what can be measure on the documents of a query, to be varied or held equal.
+"""Characteristics: what can be measured on the documents of a query, to be varied or held equal.
 
 A new one is a function of a `Pool` that gives one number per document (or a row of numbers, compared as a whole):
 

@@ -126,11 +126,11 @@ class Transferred:
 
     def contrasts(self, collection: Any = None) -> Contrasts:
         """Every pair that can be asked about; the others are counted by reason."""
-        run = _Run(self, open_pairs(self.pairs, self.kind.pairs))
+        run = _Transfer(self, open_pairs(self.pairs, self.kind.pairs))
         return Contrasts.from_pairs(run.pairs(), dropped=run.dropped)
 
 
-class _Run:
+class _Transfer:
     """One study on one pair set, and how many pairs could not be asked about, by reason."""
 
     def __init__(self, study: Transferred, given: PairSet) -> None:
@@ -184,7 +184,7 @@ class _Run:
         first, kept = PairSet.of(islice(self.given, _TRIED), self.given.name, self.given.source), Counter[str]()
         for name in query_strategies.names():
             with suppress(WhyrankError):  # a strategy may need what the pipeline does not give
-                kept[name] = sum(1 for _ in _Run(replace(self.study, query=name), first)._kept())
+                kept[name] = sum(1 for _ in _Transfer(replace(self.study, query=name), first)._kept())
         [(best, count)], [(reason, discarded)] = kept.most_common(1), self.dropped.most_common(1)
         if count:
             del self.dropped[reason]

@@ -88,10 +88,10 @@ def _parse(name: str, texts: Sequence[str]) -> list[Annotation]:
     return load_parser(name).parse(texts)
 
 
-def annotator(name: str = ENGLISH, executor: Executor | None = None) -> Annotator:
+def annotator(name: str = ENGLISH) -> Annotator:
     """The annotator of an installed spaCy pipeline, by the name of its package or by its folder."""
     find_pipeline(name)
-    return Annotator(name, executor or current_executor())
+    return Annotator(name, current_executor())
 
 
 def parsed_texts(annotator: Annotator) -> int:

@@ -122,7 +122,7 @@ def in_words(edit: Edit) -> str:
 
 
 def join_tokens(annotation: Annotation) -> Annotation:
-    """The same tokens joined by single blanks, and their annotation: the form that published manipulations have."""
+    """Tokens joined by single blanks, and their annotation: the form that published manipulations have."""
     tokens = annotation.tokens
     ends = list(accumulate(tokens, lambda end, token: end + 1 + len(token), initial=-1))[1:]
     starts = [end - len(token) for end, token in zip(ends, tokens, strict=True)]

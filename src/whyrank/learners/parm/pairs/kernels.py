@@ -47,7 +47,7 @@ def attend_first(
     query, keys, out, texts, length, scale, WIDTH: tl.constexpr, HEADS: tl.constexpr, SIZE: tl.constexpr,
     TILE: tl.constexpr, FIRSTS: tl.constexpr,
 ):  # fmt: skip
-    """The same for the first position of each text; `FIRSTS` is a power of two, no less than the texts of a tile."""
+    """Attention of the first position of each text; `FIRSTS` is a power of two, at least the texts of a tile."""
     several = TILE // length
     position, first = tl.arange(0, TILE), tl.arange(0, FIRSTS)
     start = tl.program_id(0) * several

@@ -16,6 +16,8 @@ import numpy as np
 
 from whyrank.core import (
     Floats,
+    Ranker,
+    UnknownName,
     WhyrankError,
     paired_t_p,
     replacing,
@@ -23,8 +25,19 @@ from whyrank.core import (
     stratified_interval,
     write_text,
 )
+from whyrank.data import Collection, Run, open_collection
 from whyrank.evaluation.effectiveness import Effectiveness, evaluate, with_adjusted_p
-from whyrank.evaluation.fidelity.agreement import KS, Cell, Comparison, PerQuery, common_pairs, measures_of
+from whyrank.evaluation.fidelity.agreement import (
+    KS,
+    Cell,
+    Comparison,
+    PerQuery,
+    common_pairs,
+    compare_rankers,
+    measures_of,
+)
+from whyrank.rankers import Setting, as_rankers
+from whyrank.scoring import Engine, candidates_for
 from whyrank.studies import or_none
 
 AVERAGE, MEASURE = "average", "nDCG@10"
@@ -222,7 +235,39 @@ def measure_fidelity(
         (each.collection.name, row)
         for each in compared
         if each.collection.qrels
-        for row in evaluate(each.collection, each.runs, [MEASURE], baseline, correction, seed)
+        for row in evaluate(each.runs, each.collection, [MEASURE], baseline, correction, seed)
     ]
     tested = differences(cells, baseline, chosen, correction, seed, common)
     return Fidelity(settings or {}, compared, summarise(cells, chosen), tested, measured)
+
+
+def fidelity(
+    target: str | Ranker, surrogates: str | Ranker | Sequence[str | Ranker], collection: str | Collection,
+    depth: int = 1000, candidates: Run | None = None, measures: Sequence[str] = (), engine: Engine | None = None,
+) -> Fidelity:  # fmt: skip
+    """How well surrogates stand in for a target on the candidates of a collection's queries.
+
+    Args:
+        target: the ranker to be explained: a call string, an object with `name` and `score`, or a function.
+        surrogates: rankers that are to stand in for it; the first is the baseline that others are compared with.
+        collection: a collection, or its spec.
+        depth: candidates per query.
+        candidates: a run with the documents to score; by default what BM25 retrieves.
+        measures: such as `pearson` or `top10`; all by default.
+        engine: scores, and keeps the scores; by default nothing is kept.
+
+    Example:
+        >>> found = fidelity("bm25", ["bm25(b=0.5)", "ql"], "sample", measures=["kendall"])
+        >>> [(row.surrogate, row.mean > 0) for row in found.rows]
+        [('bm25(b=0.5)', True), ('ql', True)]
+    """
+    for name in measures:
+        if name not in measures_of():
+            raise UnknownName("measure of fidelity", name, measures_of())
+    opened = open_collection(collection)
+    [goal], others = as_rankers(target, Setting(opened)), as_rankers(surrogates, Setting(opened))
+    if goal.name in [ranker.name for ranker in others]:
+        raise WhyrankError(f"the target {goal.name} is also a surrogate; give each ranker a name of its own")
+    chosen = candidates_for(opened, opened.queries, depth, candidates)
+    compared = compare_rankers(opened, [goal], others, chosen, engine or Engine())
+    return measure_fidelity([compared], others[0].name, measures=measures)

@@ -12,13 +12,13 @@ from parm_models import parm_network, toy_prepared, toy_world
 from training_models import quiet
 from whyrank.learners.parm.alignment import TokenTexts, token_texts
 from whyrank.learners.parm.data import CandidateSampler, TargetScores
-from whyrank.learners.parm.first import (
+from whyrank.learners.parm.phase1 import (
     FirstTrainer,
     Segmenter,
     tie_keys,
 )
+from whyrank.learners.parm.phases import First, first_phase
 from whyrank.learners.parm.training import alignment_blocks
-from whyrank.training import First, first_phase
 
 SPECIAL = {"cls": 1, "sep": 2, "pad": 0, "mask": 3}
 INSIDE = np.arange(200) % 3 == 1  # the tokens 4, 7, 10, ... continue words

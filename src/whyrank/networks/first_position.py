@@ -99,7 +99,7 @@ class _Flash:
 
 
 class _OneByOne:
-    """The same text by text, where there is no such kernel."""
+    """Attention text by text, where there is no kernel for texts of different lengths."""
 
     def __init__(self, ends: Tensor) -> None:
         self.ends = ends.tolist()

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from parm_models import SHAPE, parm_network, parm_recipe, toy_candidates, toy_terms
 from whyrank.core import UnknownName, WhyrankError
 from whyrank.learners.parm.data import CandidateSampler, TargetScores
-from whyrank.learners.parm.second import (
+from whyrank.learners.parm.phase2 import (
     SecondTrainer,
     find_partners,
     other_terms,
     slots_of,
     start_logits_at,
 )
+from whyrank.learners.parm.phases import second_phase
 from whyrank.networks import frame_terms
-from whyrank.training import second_phase
 
 torch.set_num_threads(1)
 
@@ -72,8 +72,8 @@ def test_partners_are_the_best_terms_of_the_text(monkeypatch):
             term = terms.names[slots.term[i]]
             logits = network.score_texts([term] * len(names), names)
             assert terms.names[found.partner[i]] == names[int(logits.argmax())]
-    monkeypatch.setattr("whyrank.learners.parm.second._PAIRS", {"cpu": 500})
-    monkeypatch.setattr("whyrank.learners.parm.second._TOKENS", {"cpu": 400})
+    monkeypatch.setattr("whyrank.learners.parm.phase2._PAIRS", {"cpu": 500})
+    monkeypatch.setattr("whyrank.learners.parm.phase2._TOKENS", {"cpu": 400})
     assert np.array_equal(find_partners(slots, terms, network, "cpu").partner, found.partner)
 
 

@@ -21,8 +21,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from whyrank.core import Progress, WhyrankError, generator
 from whyrank.learners.parm.data import CandidateSampler, Rows, Say, Terms, ranges
+from whyrank.learners.parm.phases import Second
 from whyrank.networks import BARE, Ids, Network, ParmNetwork, frame_terms, tensors
-from whyrank.training import EpochExamples, Packer, Pearson, Second, Trainer, TrainingSet
+from whyrank.training import EpochExamples, Packer, Pearson, Trainer, TrainingSet
 from whyrank.training.losses import losses
 
 _TOKENS = {"cpu": 1 << 12, "cuda": 1 << 19}  # tokens that are scored at a time
@@ -66,7 +67,7 @@ def slots_of(terms: Terms, doc: npt.NDArray[np.int32], queries: Rows, missing: s
 
 
 def find_partners(slots: Slots, terms: Terms, network: ParmNetwork, device: str, frame: str = BARE) -> Slots:
-    """The same slots with the best partners by a network, which reads terms in a frame."""
+    """The slots with the best partners by a network, which reads terms in a frame."""
     used = np.zeros(len(terms.names), np.bool_)
     used[slots.term] = True
     used[terms.doc] = True
@@ -202,7 +203,7 @@ class SecondTrainer(Trainer):
         return self._correlation_of(torch.from_numpy(values))
 
     def _correlation(self, network: Network) -> float:
-        """The same with the terms that are missing."""
+        """The mean correlation with the target of BM25 to which the missing terms add."""
         found, width = [], self._scores_of_target.shape[1]
         for start in range(0, len(self._held_out), _VALIDATED):
             rows = self._held_out[start : start + _VALIDATED]

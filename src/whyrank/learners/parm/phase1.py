@@ -17,8 +17,9 @@ from torch import Tensor
 
 from whyrank.learners.parm.alignment import Numbers, TokenTexts
 from whyrank.learners.parm.data import CUTS, PARTS, CandidateSampler, Say
+from whyrank.learners.parm.phases import First
 from whyrank.networks import Network, ParmNetwork, tensors
-from whyrank.training import EpochExamples, First, Trainer, TrainingSet
+from whyrank.training import EpochExamples, Trainer, TrainingSet
 from whyrank.training.losses import losses
 
 Draws = npt.NDArray[np.floating[Any]]
@@ -174,7 +175,7 @@ class Segmenter:
             doc: numbers of their texts, [examples, texts].
             blocks: how the tokens of each query and text belong together, [examples, texts, query, text tokens].
             draws: those of `CandidateSampler`: uniform ones that cut the query, normal ones that say what goes.
-            packed: whether the inputs lie end to end, see `networks.first`.
+            packed: whether the inputs lie end to end, see `networks.first_position`.
         """
         spans = self._split(query, draws[:, :CUTS])
         given = tensors({"query": query, "doc": doc, "start": spans.start, "end": spans.end, "size": spans.sizes,
