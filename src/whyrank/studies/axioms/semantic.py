@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from whyrank.core import Codes, Flags, UnknownName, check_number
-from whyrank.studies.axioms.axiom import Precondition, same_total
+from whyrank.studies.axioms.axiom import Precondition, allowance, same_total
 from whyrank.studies.axioms.meaning import SAME, SemanticAxiom, pair_cosines
 from whyrank.studies.axioms.view import View
 
