@@ -158,7 +158,7 @@ class TestBundledRankers:
     @pytest.fixture
     def kitchen(self, tmp_path, monkeypatch):
         """A collection of one query and three texts, and an audit of few studies, which need no parser."""
-        monkeypatch.setattr("whyrank.studies.catalogue.everything", lambda: Catalogue(axioms))
+        monkeypatch.setattr("whyrank.studies.catalogue.probes_and_axioms", lambda: Catalogue(axioms))
         return write_collection(tmp_path / "k", self.TEXTS, {"q1": self.QUERY}, "q1 0 d1 2\nq1 0 d2 0\nq1 0 d3 1\n")
 
     @pytest.fixture

@@ -111,7 +111,7 @@ def test_a_table_learner_of_the_package_is_a_command(installed, tmp_path):
         ["UPSTAIRS", 0.5],
     ]
     told = whyrank("tables", "learn", "toy-pairs", "--help", path=installed).stdout
-    assert all(words in told for words in ("Every word of a query", "--weight", "The weight of each entry"))
+    assert all(words in told for words in ("Every word of a query", "--weight", "the weight of each entry"))
     assert "toy-pairs" in whyrank("tables", "learn", "--help", path=installed).stdout
     assert whyrank("tables", "learn", "toy-pairs", "--out", out).returncode == 2, "without the package"
 

@@ -24,6 +24,7 @@ from whyrank.studies import (
     reading_of,
     value_differences,
 )
+from whyrank.studies.reading import Conclusions
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS[:4])},head=car)"
 SCORES = st.tuples(*[st.sampled_from([0.0, 1.0, 2.0, math.nan])] * 4)  # of two texts by two rankers
@@ -34,7 +35,7 @@ class Probe:
 
 
 class Axiom(Probe):
-    concludes = "strict"
+    reading = Conclusions()
 
 
 def contrasts_of(rows):
@@ -120,7 +121,7 @@ def simulate(draw, agree):
     wins[1] = np.where(draw.random(len(query)) < agree, wins[0], wins[1])
     contrasts = contrasts_of([(q, 2 * i, 2 * i + 1) for i, q in enumerate(query.tolist())])
     base = Reading.of(contrasts, np.zeros((len(query), 2)), 0.5, False)
-    finding = whyrank.Finding.from_dict(dict.fromkeys(whyrank.Finding.__annotations__))
+    finding = whyrank.Finding.from_dict({**dict.fromkeys(whyrank.Finding.__annotations__), "share": 1.0})
     return [
         Side(finding, contrasts, replace(base, effects=np.where(won, 1, -1).astype(np.int8))) for won in wins
     ]  # fmt: skip

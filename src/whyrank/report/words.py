@@ -164,8 +164,10 @@ def _short(ranker: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A note as a sentence: with a capital letter and a full stop."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+    """A note as a sentence: with a full stop, and a capital letter unless it begins with a name or call string."""
+    first = text.partition(" ")[0]
+    start = text[:1].upper() if first.rstrip(",").isalpha() else text[:1]
+    return f"{start}{text[1:].rstrip('.')}."
 
 
 def one_line(text: str) -> str:
