@@ -109,7 +109,7 @@ class AuditCommand(StudyOptions):
                 keep=False,
                 swept=self.sweep,
                 groups=group_rankers(self.group, [ranker.name for ranker in plan.rankers]),
-                effectiveness=measure if request.out else None,
+                effectiveness=measure if request.out and not (plan.budget and plan.budget.pairs) else None,
             )
         if self.figures is not None:
             report.write_figures(self.figures, audit)

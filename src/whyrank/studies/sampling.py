@@ -258,6 +258,7 @@ def drawing_notes(budget: Budget, findings: Sequence[Finding], pairs: int, price
     """How much was drawn, and why the intervals of some studies are wider than required."""
     saved = f", {max(0, price - pairs):,} fewer than in all" if price is not None else ""
     notes = [f"{pairs:,} distinct pairs of a query and a text were drawn for each ranker{saved}"]
+    notes += ["effectiveness is not measured within a budget of pairs"] * (budget.pairs is not None)
     reasons: dict[str, dict[str, None]] = {}
     for finding in findings if budget.width is not None else ():
         width = math.inf if finding.ci_low is None or finding.ci_high is None else finding.ci_high - finding.ci_low
