@@ -10,7 +10,9 @@ import fnmatch
 import importlib
 import inspect
 import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -142,7 +144,13 @@ class Registry(Generic[T]):
         return self._factories.get(key)
 
     def _entry_points(self) -> dict[str, EntryPoint]:
-        return {point.name: point for point in entry_points(group=f"whyrank.{self.kind}")}
+        return _installed(self.kind, tuple(sys.path))
+
+
+@lru_cache
+def _installed(kind: str, path: tuple[str, ...]) -> dict[str, EntryPoint]:
+    """What installed packages offer of a kind; to look for them takes longer than all else that a registry does."""
+    return {point.name: point for point in entry_points(group=f"whyrank.{kind}")}
 
 
 def call_of(obj: Any, name: str, without: Iterable[str] = ()) -> str:
