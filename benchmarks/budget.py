@@ -19,7 +19,7 @@ from whyrank.data import open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore
 from whyrank.studies import Budget, Request, answers, make_plan, usual_studies
-from whyrank.studies.sampling import MOST, Frame, Rounds, pairs_of
+from whyrank.studies.sampling import MOST, Forecast, Frame, Rounds, pairs_of
 
 
 @dataclass
@@ -82,7 +82,14 @@ def simulate(wholes: dict[str, Whole], budget: Budget, seed: int) -> tuple[list[
             rows = np.sort(framed[name][1][: look.units])
             found = [interval(wholes[name], each, rows, ALPHA * look.share) for each in wholes[name].readings]
             ends[name] = found
-            rounds.saw(name, max(high - low for low, high in found))
+            plain = [
+                max(
+                    high - low
+                    for low, high in (interval(wholes[name], each, some, ALPHA) for each in wholes[name].readings)
+                )
+                for some in (rows, rows[::2])
+            ]
+            rounds.saw(name, max(high - low for low, high in found), Forecast.of(look.units, *plain))
     rows = []
     for name, found in ends.items():
         for (low, high), finding in zip(found, wholes[name].findings, strict=True):

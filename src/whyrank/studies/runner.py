@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from whyrank.core import ALPHA, Floats, Ranker, Study, adjust, timed, working_with
+from whyrank.core import ALPHA, Flags, Floats, Ranker, Study, adjust, timed, working_with
 from whyrank.data import Collection, Grades
 from whyrank.scoring import Engine, Failure, Scores
 from whyrank.studies.contrasts import Categories, Contrasts, TextIds, distinct_rows, index_texts
 from whyrank.studies.delta import Threshold
 from whyrank.studies.findings import Finding, or_none
 from whyrank.studies.reading import Context, Reading, reading_of
-from whyrank.studies.sampling import Budget, Drawn, Frame, Rounds, TextStudy, draw_contrasts
+from whyrank.studies.sampling import Budget, Drawn, Forecast, Frame, Rounds, TextStudy, draw_contrasts
 from whyrank.tables import TermTable
 
 if TYPE_CHECKING:
@@ -126,14 +126,23 @@ def _drawn_answers(plan: Plan, names: Sequence[str], controls: _Controls) -> Ite
                 contrasts = frames[name].draw(look.units)
             scored = [read_scores(plan, study, ranker, contrasts) for ranker in plan.rankers]
             found[name] = Drawn(contrasts, look.units, frames[name].available, look.share), scored
-            ends = [each.interval(each.finite, study.symmetric, ALPHA * look.share) for each, _ in scored]
-            rounds.saw(name, max(high - low for low, high in ends))
+            every_other = np.arange(len(contrasts)) % 2 == 0
+            widths, whole, half = (
+                max(_width(each, rows & each.finite, study.symmetric, alpha) for each, _ in scored)
+                for rows, alpha in ((True, ALPHA * look.share), (True, ALPHA), (every_other, ALPHA))
+            )
+            rounds.saw(name, widths, Forecast.of(look.units, whole, half))
     for name in names:
         drawn, scored = found.pop(name)
         for ranker, each in zip(plan.rankers, scored, strict=True):
             control = controls.score(plan.studies[name], ranker, drawn.contrasts)
             yield _answer(plan, name, ranker, drawn, control, each, start)
             start = time.perf_counter()
+
+
+def _width(reading: Reading, rows: Flags, symmetric: bool, alpha: float) -> float:
+    low, high = reading.interval(rows, symmetric, alpha)
+    return high - low
 
 
 def read_scores(plan: Plan, study: Study, ranker: Ranker, contrasts: Contrasts) -> tuple[Reading, list[Failure]]:

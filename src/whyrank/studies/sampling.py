@@ -31,7 +31,7 @@ from whyrank.studies.reading import reading_of
 LOOKS = 4
 SHARES = (0.05, 0.1, 0.15)  # of the error rate, for all looks but the last, which may spend the rest
 PACE = (0.2, 0.4, 0.65, 1.0)  # of the budget that is spent after each look
-PILOT = 100  # contrasts of a study in the first round, where no number of pairs bounds them
+PILOT = 200  # contrasts of a study in the first round, where no number of pairs bounds them
 GROWTH = (1.1, 16.0)  # by how much a study grows at least and at most from one round to the next
 MOST = 100_000  # contrasts of one study that are drawn at most
 Positions = npt.NDArray[np.uint64]
@@ -180,6 +180,24 @@ class Look(NamedTuple):
     share: float
 
 
+class Forecast(NamedTuple):
+    """How the squared width of an interval depends on the number n of units: floor + slope / n.
+
+    The floor is what a study with all contrasts of these queries would have: queries differ.
+    """
+
+    floor: float
+    slope: float
+
+    @classmethod
+    def of(cls, count: int, width: float, half: float) -> Forecast:
+        """From the widths with so many units and with half of them."""
+        if not math.isfinite(width) or not math.isfinite(half):
+            return cls(4.0, 0.0)
+        slope = max(0.0, half**2 - width**2) * count
+        return cls(max(0.0, width**2 - slope / count), slope)
+
+
 class Rounds:
     """Decides round by round how far each study is drawn; `saw` tells how wide its interval is by then."""
 
@@ -188,6 +206,8 @@ class Rounds:
         self.counts = dict.fromkeys(frames, 0)
         self.widths = dict.fromkeys(frames, math.inf)
         self.spent = dict.fromkeys(frames, 0.0)
+        self.last = dict.fromkeys(frames, False)
+        self.forecasts = {name: Forecast(math.inf, 0.0) for name in frames}
 
     def __iter__(self) -> Iterator[dict[str, Look]]:
         """The looks of each round, by study; a study that is not in it keeps its last look."""
@@ -196,19 +216,21 @@ class Rounds:
             for name, count in self._next_counts(number).items():
                 if number and count == self.counts[name]:
                     continue
-                ends = last or count == self.frames[name].size
+                ends = last or self.last[name] or count == self.frames[name].size
                 look = Look(count, 1 - self.spent[name] if ends else SHARES[number])
                 self.counts[name], looks[name] = count, look
                 self.spent[name] += look.share
             yield looks
 
-    def saw(self, name: str, width: float) -> None:
-        """Take note of the width of the interval of a study, the widest over all rankers."""
+    def saw(self, name: str, width: float, forecast: Forecast | None = None) -> None:
+        """Take note of the width of the interval of a study, the widest over all rankers, and how it will shrink."""
         self.widths[name] = width if math.isfinite(width) else math.inf
+        self.forecasts[name] = forecast or Forecast(0.0, self.widths[name] ** 2 * self.counts[name])
 
     def is_done(self, name: str) -> bool:
-        """Whether nothing more is drawn of a study: all is drawn, or its interval is narrow enough."""
-        return self.counts[name] == self.frames[name].size or self.widths[name] <= (self.budget.width or 0.0)
+        """Whether nothing more is drawn of a study: it was the last look, or its interval is narrow enough."""
+        complete = self.counts[name] == self.frames[name].size
+        return complete or self.last[name] or self.widths[name] <= (self.budget.width or 0.0)
 
     def _next_counts(self, number: int) -> dict[str, int]:
         """How many units of each study are drawn after a round, within the part of the budget that it may spend."""
@@ -222,8 +244,10 @@ class Rounds:
                 raise WhyrankError(f"{few}; give {least:,} or more, or name fewer studies")
             return found
         open_studies = [name for name in self.frames if not self.is_done(name)]
-        if most is None and number == LOOKS - 1:
-            return self.counts | {name: self.frames[name].size for name in open_studies}
+        if self.budget.width is not None:
+            found = self.counts | {name: self._reach(name, self.budget.width, number) for name in open_studies}
+            if most is None or pairs_of(self.frames, found) <= most:
+                return found
 
         def grown(steps: int) -> dict[str, int]:
             """The counts that should make all intervals as narrow as 0.99**steps of the widest possible, 2."""
@@ -236,6 +260,19 @@ class Rounds:
         narrowest = math.ceil(math.log((self.budget.width or 0.002) * 0.95 / 2) / math.log(0.99))
         found = self._largest(grown, most, narrowest)
         return self.counts if most is not None and pairs_of(self.frames, found) > most else found
+
+    def _reach(self, name: str, width: float, number: int) -> int:
+        """How many units a study needs for an interval of a width; where no number of them does, as many as help.
+
+        The next look is the last one where it should reach the width, with a margin, so that it may spend all that is
+        left of the error rate; or where a second look, too, says that no number of units does.
+        """
+        forecast, size, count = self.forecasts[name], self.frames[name].size, self.counts[name]
+        target = (0.9 * width) ** 2
+        reachable = forecast.floor + forecast.slope / size < target
+        wanted = 1.3 * forecast.slope / (target - forecast.floor if reachable else max(forecast.floor, target) / 16)
+        self.last[name] = (reachable or number > 1) and wanted <= GROWTH[1] * count
+        return min(size, math.ceil(min(max(wanted, GROWTH[0] * count), GROWTH[1] * count)))
 
     def _equal_counts(self, count: int) -> dict[str, int]:
         return {name: min(frame.size, count) for name, frame in self.frames.items()}
@@ -269,7 +306,7 @@ def drawing_notes(budget: Budget, findings: Sequence[Finding], pairs: int, price
         elif finding.drawn == finding.available:
             why = "all that there is was scored"
         else:
-            why = "the budget was spent" if budget.pairs is not None else f"no more than {MOST:,} are drawn"
+            why = "the budget was spent" if budget.pairs is not None else "more contrasts would hardly help"
         reasons.setdefault(why, {})[finding.study] = None
     wide = f"intervals wider than {budget.width}, because"
     return [*notes, *(f"{wide} {why}: {', '.join(some)}" for why, some in reasons.items())]
