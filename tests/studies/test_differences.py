@@ -24,6 +24,7 @@ from whyrank.studies import (
     reading_of,
     value_differences,
 )
+from whyrank.studies.reading import Conclusions
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS[:4])},head=car)"
 SCORES = st.tuples(*[st.sampled_from([0.0, 1.0, 2.0, math.nan])] * 4)  # of two texts by two rankers
@@ -34,7 +35,7 @@ class Probe:
 
 
 class Axiom(Probe):
-    concludes = "strict"
+    reading = Conclusions(conclusion="strict")
 
 
 def contrasts_of(rows):
@@ -112,6 +113,18 @@ def test_the_interval_covers_where_rankers_mostly_agree(queries):
     assert covered >= 0.93 * 300
 
 
+def test_the_interval_covers_where_gains_are_skewed():
+    """Gains are many in few queries of 60, whose sizes differ: an interval for scores covers 92%, with few gains above."""
+    draw, covered = np.random.default_rng(16), 0
+    for _ in range(400):
+        clusters = np.repeat(np.arange(60), draw.geometric(0.05, 60))
+        changed, gained = (draw.beta(a, b, 60)[clusters] for a, b in ((0.23, 2.1), (2.7, 0.3)))
+        values = np.where(draw.random(len(clusters)) < gained, 1.0, -1.0)
+        low, high = paired_interval(np.where(draw.random(len(clusters)) < changed, values, 0.0), clusters, 1)
+        covered += low <= 0.23 / 2.33 * 0.8 <= high
+    assert covered >= 0.93 * 400
+
+
 def simulate(draw, agree):
     """Scores of two rankers that prefer alike on average, of 20 queries with tastes of their own."""
     query = np.repeat(np.arange(20), draw.integers(1, 12, 20))
@@ -120,7 +133,7 @@ def simulate(draw, agree):
     wins[1] = np.where(draw.random(len(query)) < agree, wins[0], wins[1])
     contrasts = contrasts_of([(q, 2 * i, 2 * i + 1) for i, q in enumerate(query.tolist())])
     base = Reading.of(contrasts, np.zeros((len(query), 2)), 0.5, False)
-    finding = whyrank.Finding.from_dict(dict.fromkeys(whyrank.Finding.__annotations__))
+    finding = whyrank.Finding.from_dict(dict.fromkeys(whyrank.Finding.__annotations__) | {"share": 1.0})
     return [
         Side(finding, contrasts, replace(base, effects=np.where(won, 1, -1).astype(np.int8))) for won in wins
     ]  # fmt: skip
