@@ -104,7 +104,7 @@ def test_a_data_frame_needs_pandas(audit, monkeypatch):
 
 
 def test_without_names_all_that_the_collection_allows(monkeypatch):
-    monkeypatch.setattr("whyrank.studies.catalogue.everything", lambda: Catalogue(axioms))
+    monkeypatch.setattr("whyrank.studies.catalogue.probes_and_axioms", lambda: Catalogue(axioms))
     docs = {"a": "cats purr", "b": "cats purr and sleep a lot", "c": "dogs"}
     collection = whyrank.Collection.of(docs, {"q": "cats"}, {"q": {"a": 1, "b": 1, "c": 0}})
     found = whyrank.audit(longer, collection, limit=2)

@@ -117,6 +117,8 @@ def render(
         "command": _command(record["settings"]),
         "findings_json": script_json(to_json(findings, indent=None)),
         "stability": views.stability_groups(audit.spreads, rankers),
+        "baseline": next((finding.baseline for finding in findings if finding.baseline), ""),
+        "effectiveness": views.by_run(audit.effectiveness),
         "overlap": views.by_measure(audit.overlap),
         "table_page": table_page,
         "sweep_chart": None,
@@ -169,10 +171,12 @@ def _environment() -> Environment:
     )
     filters = (
         words.count, words.figure, words.signed, words.sentence, words.interval, words.share, words.share_interval,
-        words.bias_range, words.listed, views.shares_of, views.mean_of, views.interval_of,
+        words.bias_range, words.listed, words.difference, words.difference_interval, views.shares_of,
+        views.mean_of, views.interval_of,
     )  # fmt: skip
     functions = (
-        views.standing, views.is_clear, views.significant, views.family_deviation, views.is_flat, views.by_effect,
+        views.standing, views.is_clear, views.differs, views.mean_with_interval, views.significant,
+        views.family_deviation, views.is_flat, views.by_effect,
         views.significant_pairs, views.dropped_of, views.largest_differences, words.bounds, answer, pair_of,
     )  # fmt: skip
     environment.filters |= {function.__name__: function for function in filters} | {
@@ -182,7 +186,6 @@ def _environment() -> Environment:
     environment.globals |= {function.__name__: function for function in functions} | {
         "marks": views.MARKS,
         "last": LAST,
-        "getattr": getattr,
     }
     return environment
 
