@@ -116,7 +116,8 @@ class Comparison:
     def headlines(self, most: int = 5) -> list[str]:
         """The largest significant differences in sentences, then those of effectiveness; or that there are none."""
         found = [row.text for row in self.studies if row.significant(self.alpha)][:most]
-        nothing = f"No study shows a significant difference between {self.second} and {self.first}."
+        shows = "shows a significant difference between" if self.studies else "could be compared of"
+        nothing = f"No study {shows} {self.second} and {self.first}."
         return (found or [nothing]) + [row.text for row in self.effectiveness if row.significant(self.alpha)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -270,7 +271,7 @@ def compare_audits(
     for name, mine, others in ((names[0], first, second), (names[1], second, first)):
         if only := [study for study in mine.studies if study not in others.studies]:
             notes.append(f"only in {name}: {', '.join(only)}")
-    if not rows and not uncompared:
+    if all(row.study == EFFECTIVENESS for row in rows) and not uncompared:
         raise WhyrankError("the two audits have no study in common; run the same studies in both")
     level = second.alpha if alpha is None else alpha
     ordered = sorted(_adjusted(rows, correction), key=lambda row: (not row.significant(level), -row.size))
