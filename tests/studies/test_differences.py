@@ -35,7 +35,7 @@ class Probe:
 
 
 class Axiom(Probe):
-    reading = Conclusions(conclusion="strict")
+    reading = Conclusions()
 
 
 def contrasts_of(rows):
@@ -133,7 +133,7 @@ def simulate(draw, agree):
     wins[1] = np.where(draw.random(len(query)) < agree, wins[0], wins[1])
     contrasts = contrasts_of([(q, 2 * i, 2 * i + 1) for i, q in enumerate(query.tolist())])
     base = Reading.of(contrasts, np.zeros((len(query), 2)), 0.5, False)
-    finding = whyrank.Finding.from_dict(dict.fromkeys(whyrank.Finding.__annotations__) | {"share": 1.0})
+    finding = whyrank.Finding.from_dict({**dict.fromkeys(whyrank.Finding.__annotations__), "share": 1.0})
     return [
         Side(finding, contrasts, replace(base, effects=np.where(won, 1, -1).astype(np.int8))) for won in wins
     ]  # fmt: skip
