@@ -115,10 +115,21 @@ def test_without_a_contrast_in_common_a_study_is_not_compared(cars):
     other = whyrank.audit(Toy(1), toy_collection(about=" today"), [SHUFFLED, "edited/case-fold"], delta=0.5)
     found = whyrank.compare(cars[0], other)
     assert found.rows == ()
+    assert found.headlines() == ["No study could be compared of second audit and first audit."]
     assert dict(found.uncompared)[SHUFFLED].startswith("the audits have no contrast in common")
     assert "only in second audit: edited/case-fold" in found.notes
     with pytest.raises(WhyrankError, match="no study in common"):
         whyrank.compare(cars[0], whyrank.audit(Toy(1), toy_collection(), "edited/case-fold", delta=0.5))
+
+
+def test_measures_alone_are_no_comparison_of_behaviour():
+    one, two = (
+        whyrank.audit("bm25", "sample", each, limit=10, effectiveness=True)
+        for each in ("axiom/TFC1", "edited/case-fold")
+    )
+    assert one.effectiveness
+    with pytest.raises(WhyrankError, match="no study in common"):
+        one.compare(two)
 
 
 class TestRankers:
