@@ -114,7 +114,7 @@ def test_the_interval_covers_where_rankers_mostly_agree(queries):
 
 
 def test_the_interval_covers_where_gains_are_skewed():
-    """Gains are many in few queries of 60, whose sizes differ: an interval for scores covers 92%, with few gains above."""
+    """Gains are many in few queries of 60, whose sizes differ: an interval for scores covers 90.5% of these."""
     draw, covered = np.random.default_rng(16), 0
     for _ in range(400):
         clusters = np.repeat(np.arange(60), draw.geometric(0.05, 60))
