@@ -7,7 +7,8 @@ from a Dirichlet distribution with the given correlation within queries. Prints 
 
 With --differences, effects of two rankers on the same contrasts: how often the interval of the difference holds the true
 one, and where the true one is zero, how often its p-value is below .05. The rankers agree in the given share of contrasts,
-where they have the same effect:
+where they have the same effect. A second table is of skewed differences: in some queries rankers differ much, in most
+hardly, mostly to one side, and queries have numbers of contrasts from a geometric distribution, or two have 200 and all others 5:
 
     python benchmarks/interval_coverage.py --differences
 """
@@ -38,6 +39,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.differences:
         differences(asked.simulations)
+        skewed_differences(asked.simulations)
         return
     print("| effects | contrasts per query | correlation |", " | ".join(map(str, QUERIES)), "|")
     print("| --- | --- | --- |", " | ".join("---" for _ in QUERIES), "|")
@@ -109,6 +111,39 @@ def paired_coverage(
         found += sign_flip_p(cluster_sums(paired, clusters).sums, 999, seed) < 0.05
     level = f" ({100 * found / simulations:.1f})" if truth == 0 else ""
     return f"{100 * covered / simulations:.1f}{level}"
+
+
+SKEWED = {  # share of contrasts that differ, correlation within queries, share of gains
+    "12% differ, 85% of them gains": (0.12, 0.35, 0.85),
+    "10% differ, 90% of them gains": (0.1, 0.3, 0.9),
+    "35% differ, 85% of them gains": (0.35, 0.5, 0.85),
+    "20% differ, 10% of them gains": (0.2, 0.3, 0.1),
+}
+
+
+def skewed_differences(simulations: int) -> None:
+    """Coverage where shares of differing contrasts and of gains have beta distributions over queries."""
+    queries = (18, 30, 60, 100)
+    print("| differences | contrasts per query |", " | ".join(map(str, queries)), "|")
+    print("| --- | --- |", " | ".join("---" for _ in queries), "|")
+    for name, (differ, correlation, gains) in SKEWED.items():
+        for sizes in ("geometric, mean 20", "two of 200, others 5"):
+            cells = []
+            for n in queries:
+                draw, covered = np.random.default_rng(n), 0
+                for _ in range(simulations):
+                    counts = (
+                        draw.geometric(0.05, n) if sizes.startswith("geo") else np.r_[200, 200, np.full(n - 2, 5)]
+                    )
+                    clusters = np.repeat(np.arange(n), counts)
+                    differing, gaining = (
+                        draw.random(len(clusters)) < draw.beta(k * mean, k * (1 - mean), n)[clusters]
+                        for mean, k in ((differ, 1 / correlation - 1), (gains, 3))
+                    )
+                    low, high = paired_interval(np.where(differing, np.where(gaining, 1.0, -1.0), 0.0), clusters, 1)
+                    covered += low <= differ * (2 * gains - 1) <= high
+                cells.append(f"{100 * covered / simulations:.1f}")
+            print(f"| {name} | {sizes} | {' | '.join(cells)} |", flush=True)
 
 
 def contrasts_per_query(sizes: str, queries: int, draw: np.random.Generator) -> np.ndarray:

@@ -35,7 +35,7 @@ def there(folders, monkeypatch):
 def test_two_audits(whyrank, there):
     code, out, err = whyrank("compare", "old", "new")
     assert code == 0, err
-    assert out.startswith("bias/car-brand: toy1 (new) favours Toyota over ")
+    assert out.startswith("Brands and names. With only the car brand changed, toy1 (new) favours Toyota over ")
     assert "toyota" in out.lower().split("effects of values", 1)[1]
     assert "nDCG@10" in out
     assert "3 studies compared" in err

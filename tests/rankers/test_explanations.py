@@ -13,7 +13,7 @@ from thesaurus_oracle import random_table, related
 
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker, rankers
-from whyrank.rankers.lexical import Explaining, Explanation
+from whyrank.rankers.lexical import Explaining, ScoreMatrix
 from whyrank.tables import TermTable
 
 DOCS = {"a": "t1 t2 t1 t3", "b": "t2 t4 t3 t5", "c": "t6", "d": "t1 t6 t2 t5 t5 t4 t7 t7"}
@@ -141,7 +141,7 @@ class TestCells:
 class TestMatrix:
     def test_the_strongest_terms_and_the_rest(self):
         cells = np.array([[0.1, -3.0, 0.0, 0.5], [0.2, 1.0, 0.0, 0.5]])
-        found = Explanation.additive(["p", "q"], list("abcd"), cells, float(cells.sum()))
+        found = ScoreMatrix.additive(["p", "q"], list("abcd"), cells, float(cells.sum()))
         assert found.strongest().tolist() == [1, 3, 0]
         short = found.as_json(top=2)
         assert (short["document_terms"], short["left_out"]) == (["b", "d"], 2)

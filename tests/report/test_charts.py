@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -73,9 +74,9 @@ class TestSweep:
     def test_lines_lie_where_the_scores_say(self):
         [line] = marks(sweep_svg(curve("x/a", "bm25", 1.0, 0.0, -1.0, 9.0)), "line")
         found = points(line)
-        assert len(found) == 100
-        assert [found[i][1] for i in (0, 30, 60, 90)] == [0, 80, 160, 0]
-        assert [x for x, _ in found] == pytest.approx([320 * p / 99 for p in range(100)], abs=0.01)
+        heights = np.interp([320 * p / 99 for p in range(100)], *zip(*found, strict=True))
+        assert heights == pytest.approx(np.repeat([0, 80, 160, 0], 25), abs=0.01)
+        assert len(found) == 8, "only where a line bends"
 
     def test_the_mark_lies_where_the_order_settles(self):
         chart = sweep_svg([*curve("x/a", "a", 0.5, 0.1), *curve("x/a", "b", 0.1, 0.5)])

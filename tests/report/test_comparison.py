@@ -67,8 +67,8 @@ def test_a_ranker_blind_to_word_order_is_named_first():
     assert found.headlines() == [first.text]
     before, after = (f"reader ({name} audit)" for name in ("first", "second"))
     shares = [round(100 * audit[SHUFFLED].findings[0].negative / 150) for audit in (reading, blind)]
-    said = f"prefers the original in {shares[0]}% of 150 pairs, {before} in {shares[1]}%"
-    assert first.text == f"Word order, words shuffled: {after} {said}"
+    said = f"prefers the original in {shares[0]}% of 150 pairs from 39 queries; {before} in {shares[1]}%"
+    assert first.text == f"Word order. With shuffled words, {after} {said}."
 
 
 def test_a_stronger_bias_is_named_first(cars):
@@ -78,8 +78,8 @@ def test_a_stronger_bias_is_named_first(cars):
     assert {row.study for row in found.rows if row.significant()} == {CARS}
     assert {row.value for row in found.rows if row.significant()} == {"", "honda", "ford", "toyota", "volvo"}
     [line] = found.headlines()
-    assert line.startswith(f"{CARS}: toy1 (second audit) favours honda over ")
-    assert re.search(r"by 3\.\d deltas, toy1 \(first audit\) by 1\.\d$", line)
+    assert line.startswith("Brands and names. With only the name changed, toy1 (second audit) favours honda over ")
+    assert re.search(r", by 3\.\d rank steps; toy1 \(first audit\) by 1\.\d\.$", line)
 
 
 def test_folders_give_the_same_as_memory(cars, tmp_path):
@@ -115,10 +115,21 @@ def test_without_a_contrast_in_common_a_study_is_not_compared(cars):
     other = whyrank.audit(Toy(1), toy_collection(about=" today"), [SHUFFLED, "edited/case-fold"], delta=0.5)
     found = whyrank.compare(cars[0], other)
     assert found.rows == ()
+    assert found.headlines() == ["No study could be compared of second audit and first audit."]
     assert dict(found.uncompared)[SHUFFLED].startswith("the audits have no contrast in common")
     assert "only in second audit: edited/case-fold" in found.notes
     with pytest.raises(WhyrankError, match="no study in common"):
         whyrank.compare(cars[0], whyrank.audit(Toy(1), toy_collection(), "edited/case-fold", delta=0.5))
+
+
+def test_measures_alone_are_no_comparison_of_behaviour():
+    one, two = (
+        whyrank.audit("bm25", "sample", each, limit=10, effectiveness=True)
+        for each in ("axiom/TFC1", "edited/case-fold")
+    )
+    assert one.effectiveness
+    with pytest.raises(WhyrankError, match="no study in common"):
+        one.compare(two)
 
 
 class TestRankers:

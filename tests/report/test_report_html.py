@@ -21,6 +21,8 @@ from report_samples import (
     toy_answer,
 )
 
+import whyrank
+from toy_bias import Toy
 from whyrank.evaluation import group_rankers
 from whyrank.evaluation.stability import stability
 from whyrank.report.examples import choose
@@ -280,11 +282,49 @@ class TestAxioms:
         assert ("91.3%", "r0 open") in dots
 
 
+class TestBaseline:
+    """A real audit of a ranker that reads word order, beside BM25, of which texts were drawn."""
+
+    @pytest.fixture(scope="class")
+    def audit(self):
+        studies = ["edited/shuffle-words", "axiom/TFC1", "bias/car-brand"]
+        return whyrank.audit(
+            ["ql", Toy(1, words=(("honda", 1.0),))], "sample", studies, baseline="bm25", limit=60, effectiveness=True
+        )
+
+    @pytest.fixture(scope="class")
+    def text(self, audit, tmp_path_factory):
+        path = tmp_path_factory.mktemp("report") / "report.html"
+        audit.report(path)
+        return spaced(Page(path.read_text()))
+
+    def test_rows_and_figures_have_the_difference_in_the_unit_of_the_study(self, audit, text):
+        assert "Below them stands the difference to BM25, the baseline ; † where it is significant." in text
+        for f in audit:
+            assert (f.baseline, f.difference is None) == (("", True) if f.ranker == "bm25" else ("bm25", False))
+        for study, unit in (("edited/shuffle-words", ""), ("axiom/TFC1", " points"), ("bias/car-brand", " steps")):
+            [f] = [f for f in audit[study].findings if f.ranker == "toy1"]
+            number = f"{100 * f.difference:+.1f}" if unit == " points" else f"{f.difference:+.2f}"
+            mark = "†" if f.difference_adjusted < 0.05 else ""
+            assert text.count(f"{number.replace('-', '−')}{unit}{mark}") >= 2, "in the row and among the figures"
+
+    def test_details_say_how_many_were_drawn(self, audit, text):
+        [f, *_] = audit["edited/shuffle-words"].findings
+        assert f.drawn < f.available
+        assert f"; {f.drawn:,} of {f.available:,} texts drawn." in text
+
+    def test_effectiveness_has_a_table(self, audit, text):
+        own = [row for row in audit.effectiveness if row.run == "ql"]
+        means = [f"{row.mean:.3f}" for row in own]
+        assert f"Ranker {' '.join(row.measure for row in own)} " in text
+        assert re.search("QL " + r" \[[\d.]+, [\d.]+\] ".join(map(re.escape, means)), text)
+
+
 class TestOverlap:
     def test_chart_and_table(self):
         page = Page(report_of([finding()], overlap=overlap_rows()))
         assert "overlap" in page.ids
-        assert {"href": "#overlap"} in page.all("a")
+        assert {"href": "#effectiveness"} in page.all("a")
         assert page.all("svg", **{"aria-label": "nDCG@10 by overlap of bm25, ql"})
         text = spaced(page)
         assert (

@@ -175,9 +175,7 @@ def test_latex_has_chosen_rows_and_bold_differences():
     ]
     assert to_latex(rows, studies=["edited/*"]).count(r" \\") == 2
     for p, bold in ((0.01, True), (0.2, False)):
-        tested = finding(ranker="ql")
-        for name, value in (("difference_p", p), ("baseline", "bm25")):
-            object.__setattr__(tested, name, value)
+        tested = finding(ranker="ql", baseline="bm25", difference_p=0.001, difference_adjusted=p)
         text = to_latex([finding(), tested])
         assert (r"$\mathbf{+0.30}^{\dagger}$" in text) is bold
         assert r"Bold: differs from BM25, p \textless{} 0.05." in text

@@ -208,3 +208,19 @@ def test_slugs_are_safe_and_unique():
     assert slug("a", "b") != slug("a\x1f", "b")
     assert slug("a/b", "c") != slug("a", "b/c")
     assert slug("a\x1fb") != slug("a", "b")
+
+
+def test_with_a_baseline_the_paired_difference_decides():
+    """Intervals that lie apart say less than the test on the same pairs, and those that overlap do not contradict it."""
+    far = {"score": -0.9, "ci_low": -0.95, "ci_high": -0.8}
+    rows = [
+        finding(study="matched/length|tf"),
+        finding(study="matched/length|tf", ranker="ql", score=0.7, ci_low=0.35, ci_high=0.9, baseline="bm25",
+                difference=0.4, difference_low=0.3, difference_high=0.5, difference_adjusted=0.001),
+        finding(study="edited/typos"),
+        finding(study="edited/typos", ranker="ql", **far, baseline="bm25",
+                difference=-1.2, difference_low=-2.0, difference_high=0.1, difference_adjusted=0.3),
+    ]  # fmt: skip
+    unpaired = [replace(row, baseline="") for row in rows]
+    assert headlines(unpaired)[0].finding.study == "edited/typos"
+    assert headlines(rows)[0].finding.study == "matched/length|tf"

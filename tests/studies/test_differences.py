@@ -113,6 +113,18 @@ def test_the_interval_covers_where_rankers_mostly_agree(queries):
     assert covered >= 0.93 * 300
 
 
+def test_the_interval_covers_where_gains_are_skewed():
+    """Gains are many in few queries of 60, whose sizes differ: an interval for scores covers 90.5% of these."""
+    draw, covered = np.random.default_rng(16), 0
+    for _ in range(400):
+        clusters = np.repeat(np.arange(60), draw.geometric(0.05, 60))
+        changed, gained = (draw.beta(a, b, 60)[clusters] for a, b in ((0.23, 2.1), (2.7, 0.3)))
+        values = np.where(draw.random(len(clusters)) < gained, 1.0, -1.0)
+        low, high = paired_interval(np.where(draw.random(len(clusters)) < changed, values, 0.0), clusters, 1)
+        covered += low <= 0.23 / 2.33 * 0.8 <= high
+    assert covered >= 0.93 * 400
+
+
 def simulate(draw, agree):
     """Scores of two rankers that prefer alike on average, of 20 queries with tastes of their own."""
     query = np.repeat(np.arange(20), draw.integers(1, 12, 20))

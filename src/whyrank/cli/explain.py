@@ -18,7 +18,7 @@ from whyrank.core import UnknownName, WhyrankError, printable, write_text
 
 if TYPE_CHECKING:
     from whyrank.data import Collection
-    from whyrank.rankers.lexical import Explanation
+    from whyrank.rankers.lexical import ScoreMatrix
 
 SHOWN = 8
 _NO_WORD = "the query has no word that this ranker reads: all texts score alike"
@@ -135,7 +135,7 @@ class ExplainCommand(RankerOptions, Scoring, Input):
         return query, [sys.stdin.read() if self.doc_id is None and text == "-" else text for text in docs], typed
 
 
-def show_matrix(found: Explanation, top: int) -> None:
+def show_matrix(found: ScoreMatrix, top: int) -> None:
     """Print the strongest document terms, what all others give together, and what each query term adds."""
     chosen = found.strongest(top)
     more, additive, background = (

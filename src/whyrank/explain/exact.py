@@ -11,13 +11,12 @@ import numpy as np
 from whyrank.core import Floats
 from whyrank.explain.explanation import Part
 from whyrank.explain.words import words_of
-from whyrank.rankers.lexical import Explaining
-from whyrank.rankers.lexical import Explanation as Matrix
+from whyrank.rankers.lexical import Explaining, ScoreMatrix
 
 READ = 2000  # words whose tokens a network is asked for: it reads no more
 
 
-def column_shares(matrix: Matrix) -> Floats:
+def column_shares(matrix: ScoreMatrix) -> Floats:
     """What each document term gives to the score.
 
     A row of a log ranker adds weight * ln(total / reference) beyond its reference, the larger of background and

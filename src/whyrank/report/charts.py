@@ -116,7 +116,10 @@ def sweep_chart(points: Sequence[SweepPoint]) -> Any:
             data.append(panel | {"kind": "settled", "percentile": sweep.settled, "score": -1})
         for ranker, curve in sweep.curves.items():
             line = panel | {"kind": "curve", "ranker": _label(ranker)}
-            data += [line | {"percentile": percentile, "score": score} for percentile, score in curve]
+            rounded = [(percentile, round(score, 2)) for percentile, score in curve]  # half a pixel
+            around = zip([None, *rounded], rounded, [*rounded[1:], None], strict=False)
+            bends = [at for before, at, after in around if not (before and after and before[1] == at[1] == after[1])]
+            data += [line | {"percentile": percentile, "score": score} for percentile, score in bends]
     percentiles = alt.Axis(values=[0, 25, MEDIAN, 75, 99], grid=False)
     x = alt.X("percentile:Q", title="percentile", scale=alt.Scale(domain=[0, 99], nice=False), axis=percentiles)
     scores = alt.Axis(values=[-1, -0.5, 0, 0.5, 1], format="+.1f")

@@ -18,10 +18,11 @@ from markupsafe import Markup
 from whyrank.core import MissingExtra, Ranker, UnknownName, WhyrankError, adjust
 from whyrank.evaluation import Effectiveness, against
 from whyrank.report.audit import Audit, audit, open_audit
+from whyrank.report.sentences import changed, favours, prefers, where
 from whyrank.report.tables import escape_markdown
-from whyrank.report.themes import words_for
+from whyrank.report.themes import theme_of, words_for
 from whyrank.report.views import rankers_of
-from whyrank.report.words import DASH, MINUS, bounds, count, p_value, share, signed
+from whyrank.report.words import DASH, bounds, count, figure, moved, p_value, share, signed
 from whyrank.studies import DELTAS, SCORE, SHARE, Difference, Finding, Side, difference_of, or_none, value_differences
 
 AnyRanker = str | Ranker | Callable[..., Any]
@@ -84,8 +85,7 @@ class Change:
         return bounds(self.difference_low, self.difference_high, self._moved)
 
     def _moved(self, value: float) -> str:
-        form = {SHARE: "+.1f", SCORE: "+.2f", DELTAS: "+.2f"}.get(self.unit, "+.4f")
-        return format(100 * value if self.unit == SHARE else value, form).replace("-", MINUS)
+        return moved(value, self.unit == SHARE) if self.unit in (SHARE, SCORE, DELTAS) else figure(value, "+.4f")
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,8 @@ class Comparison:
     def headlines(self, most: int = 5) -> list[str]:
         """The largest significant differences in sentences, then those of effectiveness; or that there are none."""
         found = [row.text for row in self.studies if row.significant(self.alpha)][:most]
-        nothing = f"No study shows a significant difference between {self.second} and {self.first}."
+        shows = "shows a significant difference between" if self.studies else "could be compared of"
+        nothing = f"No study {shows} {self.second} and {self.first}."
         return (found or [nothing]) + [row.text for row in self.effectiveness if row.significant(self.alpha)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -262,7 +263,7 @@ def compare_audits(
                     Side(of[which, study], *each._read(study, name))
                     for which, each, name in ((1, second, new), (0, first, old))
                 ]
-                found, note = _study_rows(sides[0], sides[1], labels, seed)
+                found, note = _study_rows(sides[0], sides[1], labels, seed, study in second.symmetric)
                 rows += found
                 notes += [f"{study}, {labels[1]}: {note}"] if found and note else []
                 uncompared |= {study: note} if note and not found else {}
@@ -270,7 +271,7 @@ def compare_audits(
     for name, mine, others in ((names[0], first, second), (names[1], second, first)):
         if only := [study for study in mine.studies if study not in others.studies]:
             notes.append(f"only in {name}: {', '.join(only)}")
-    if not rows and not uncompared:
+    if all(row.study == EFFECTIVENESS for row in rows) and not uncompared:
         raise WhyrankError("the two audits have no study in common; run the same studies in both")
     level = second.alpha if alpha is None else alpha
     ordered = sorted(_adjusted(rows, correction), key=lambda row: (not row.significant(level), -row.size))
@@ -298,7 +299,9 @@ def _pairs(first: Audit, second: Audit, rankers: Sequence[str]) -> list[tuple[st
     return same
 
 
-def _study_rows(new: Side, old: Side, labels: tuple[str, str], seed: int) -> tuple[list[Change], str]:
+def _study_rows(
+    new: Side, old: Side, labels: tuple[str, str], seed: int, undirected: bool
+) -> tuple[list[Change], str]:
     """The rows of one study, and what is to be said of them; no rows, and why, where nothing can be compared."""
     found = difference_of(new, old, seed)
     if found.difference is None:
@@ -312,41 +315,39 @@ def _study_rows(new: Side, old: Side, labels: tuple[str, str], seed: int) -> tup
     if new.finding.fingerprint != old.finding.fingerprint:
         note = f"other contrasts than in the first audit; compared on the {found.n:,} {counted} that both have"
     differences = [found, *value_differences(new, old, seed)]
-    return [_change(each, new.finding, old.finding, labels) for each in differences], note
+    rows = [
+        Change(
+            new.finding.study, labels[1], labels[0], each.value, each.unit, each.n, each.n_queries, each.figure,
+            each.baseline, **each.figures, text=_sentence(each, new.finding, old.finding, labels, undirected),
+        )
+        for each in differences
+    ]  # fmt: skip
+    return rows, note
 
 
-def _change(found: Difference, new: Finding, old: Finding, labels: tuple[str, str]) -> Change:
-    return Change(
-        new.study, labels[1], labels[0], found.value, found.unit, found.n, found.n_queries, found.figure,
-        found.baseline, **found.figures, text=_sentence(found, new, old, labels),
-    )  # fmt: skip
-
-
-def _sentence(found: Difference, new: Finding, old: Finding, labels: tuple[str, str]) -> str:
-    first, second = labels
+def _sentence(
+    found: Difference, new: Finding, old: Finding, labels: tuple[str, str], undirected: bool
+) -> str:  # fmt: skip
+    """The same words as those of the headlines of an audit."""
+    (first, second), about = labels, words_for(new.study)
     if found.value:
-        effects = [f"{signed(each)} deltas" for each in (found.figure, found.baseline)]
-        return f"{new.study}, {found.value}: {second} moves scores by {effects[0]}, {first} by {effects[1]}"
-    if found.unit == DELTAS:
-        said = []
-        for finding, far in ((new, found.figure), (old, found.baseline)):
-            values = f"favours {finding.favoured} over {finding.disfavoured}"
-            said.append(f"{values} by {far:.1f} deltas" if finding.favoured else "favours no value")
-        same = (new.favoured, new.disfavoured) == (old.favoured, old.disfavoured) != ("", "")
-        return f"{new.study}: {second} {said[0]}, {first} {f'by {found.baseline:.1f}' if same else said[1]}"
-    about = words_for(new.study)
-    if found.unit == SHARE:
-        shares, words = (found.figure, found.baseline), "obeys it"
+        effects = [f"{signed(each)} rank steps" for each in (found.figure, found.baseline)]
+        said = f"{found.value}: {second} moves scores by {effects[0]}; {first} by {effects[1]}"
+    elif found.unit == DELTAS:
+        one, two = (
+            favours(finding, far) if finding.favoured else "favours nothing"
+            for finding, far in ((new, found.figure), (old, found.baseline))
+        )
+        if (new.favoured, new.disfavoured) == (old.favoured, old.disfavoured) != ("", ""):
+            two = f"by {found.baseline:.1f}"
+        said = f"{changed(about)}{second} {one}; {first} {two}"
     else:
-        moved = [abs(shares[0] - shares[1]) for shares in (found.positive, found.negative)]
-        up = moved[0] >= moved[1]
-        shares, meaning = found.positive if up else found.negative, new.meaning or f"agrees with {new.study}"
-        words = meaning if up else f"does the opposite of this: {meaning};"
-        if about is not None:
-            words = f"prefers {about.first if up else about.second}"
-    name = f"{about.theme}, {about.label}" if about else new.study
-    new_share, old_share = (share(each, 0) for each in shares)
-    return f"{name}: {second} {words} in {new_share} of {count(found.n)} pairs, {first} in {old_share}"
+        up, down = found.positive, found.negative
+        more = abs(up[0] - up[1]) >= abs(down[0] - down[1])
+        (setting, does), shares = prefers(new, about, more, undirected), up if more else down
+        mine, base = (share(each, 0) for each in shares)
+        said = f"{setting}{second} {does} in {mine} of {where(found.n, found.n_queries)}; {first} in {base}"
+    return f"{theme_of(new.study)}. {said}."
 
 
 def _measured(

@@ -23,14 +23,15 @@ from xml.etree import ElementTree
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, RootModel, ValidationError, model_validator
 
-from whyrank.core import BadInput, WhyrankError, mean_interval, suggestion
+from whyrank.core import BadInput, WhyrankError, suggestion
 from whyrank.data import read_mapping
 from whyrank.evaluation import measure_of
 from whyrank.report.audit import Audit
 from whyrank.report.comparison import EFFECTIVENESS, Comparison
 from whyrank.report.tables import escape_markdown
+from whyrank.report.views import mean_with_interval
 from whyrank.report.words import MINUS
-from whyrank.studies import DELTAS, Finding, or_none
+from whyrank.studies import DELTAS, Finding
 
 DRIFT = "drift"
 FIGURES = ("score", "share", "range")
@@ -313,9 +314,9 @@ def _effectiveness(rule: Rule, audit: Audit, comparison: Comparison | None, rank
             yield Check(rule.key, rule.text, measure, row.ranker, words, passed)
     for each in audit.effectiveness if not rule.drop else ():
         if each.measure == measure and each.run in rankers:
-            low, high = map(or_none, mean_interval(list(each.per_query.values()), bounds=(0, 1)))
-            words = f"has {_shown(each.mean, low, high, 4)}"
-            yield Check(rule.key, rule.text, measure, each.run, words, rule.holds(each.mean, low, high))
+            mean = mean_with_interval(each)
+            words = f"has {_shown(*mean, 4)}"
+            yield Check(rule.key, rule.text, measure, each.run, words, rule.holds(*mean))
 
 
 def _shown(value: float | None, low: float | None, high: float | None, decimals: int = 3) -> str:

@@ -22,10 +22,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from whyrank.report import views, words
-from whyrank.report.arrow import encodable
+from whyrank.report.arrow import encodable, plain
 from whyrank.report.examples import Compared, Example, Examples, compared, marker, shorten
 from whyrank.report.sentences import Headline, headlines
-from whyrank.report.tables import to_json
 from whyrank.report.themes import GLOSSARY, THEMES, Words, label_of, theme_of, words_for
 from whyrank.report.views import Row, StudySweep
 from whyrank.report.words import slug
@@ -115,8 +114,13 @@ def render(
         "by": audit.settings.get("by"),
         "record": record,
         "command": _command(record["settings"]),
-        "findings_json": script_json(to_json(findings, indent=None)),
+        "findings_json": script_json(json.dumps(
+            [{name: value for name, value in plain(f.as_dict()).items() if value is not None} for f in findings],
+            ensure_ascii=False, allow_nan=False, separators=(",", ":"),
+        )),
         "stability": views.stability_groups(audit.spreads, rankers),
+        "baseline": next((finding.baseline for finding in findings if finding.baseline), ""),
+        "effectiveness": views.by_run(audit.effectiveness),
         "overlap": views.by_measure(audit.overlap),
         "table_page": table_page,
         "sweep_chart": None,
@@ -127,9 +131,11 @@ def render(
             f"{result.study}: effect of each value on the scores of {names.get(result.ranker, result.ranker)}",
         ),
     }  # fmt: skip
-    if any(sweep.curves for sweep in sweeps.values()):
+    if any(section.sweep and section.sweep.curves for section in full):
         label = f"Scores of each study by percentile of the rank step of {', '.join(names.values())}"
-        page["sweep_chart"] = charts.picture(charts.sweep_chart(audit.sweep), label)
+        studies = {section.row.study for section in full}
+        shown_points = [point for point in audit.sweep if point.study in studies]
+        page["sweep_chart"] = charts.picture(charts.sweep_chart(shown_points), label)
     if audit.overlap:
         runs = ", ".join(dict.fromkeys(row.run for row in audit.overlap))
         label = f"{', '.join(page['overlap'])} by overlap of {runs}"
@@ -169,10 +175,12 @@ def _environment() -> Environment:
     )
     filters = (
         words.count, words.figure, words.signed, words.sentence, words.interval, words.share, words.share_interval,
-        words.bias_range, words.listed, views.shares_of, views.mean_of, views.interval_of,
+        words.bias_range, words.listed, words.difference, words.difference_interval, views.shares_of,
+        views.mean_of, views.interval_of,
     )  # fmt: skip
     functions = (
-        views.standing, views.is_clear, views.significant, views.family_deviation, views.is_flat, views.by_effect,
+        views.standing, views.is_clear, views.differs, views.mean_with_interval, views.significant,
+        views.family_deviation, views.is_flat, views.by_effect,
         views.significant_pairs, views.dropped_of, views.largest_differences, words.bounds, answer, pair_of,
     )  # fmt: skip
     environment.filters |= {function.__name__: function for function in filters} | {
@@ -182,7 +190,6 @@ def _environment() -> Environment:
     environment.globals |= {function.__name__: function for function in functions} | {
         "marks": views.MARKS,
         "last": LAST,
-        "getattr": getattr,
     }
     return environment
 

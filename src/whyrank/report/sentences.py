@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from whyrank.report.themes import OTHER, Words, words_for
-from whyrank.report.views import is_clear, rows_of
+from whyrank.report.views import differs, is_clear, rows_of
 from whyrank.report.words import count, listed, share
 from whyrank.studies import FEW_QUERIES, Finding
 
@@ -85,13 +85,18 @@ def _strength(finding: Finding, alpha: float) -> float:
 
 
 def _distance(a: Finding, b: Finding, alpha: float) -> float:
-    """How far two rankers differ at least: the gap between their intervals; 0 where a test found no difference."""
+    """How far two rankers differ at least: the end of the interval of their paired difference that is nearer to 0.
+
+    It is 0 where that is not significant. Without a baseline it is the gap between the intervals of the two.
+    """
+    paired = next((f for f, base in ((a, b), (b, a)) if f.baseline == base.ranker), None)
+    if paired is not None and not differs(paired, alpha):
+        return 0.0
     if a.range is not None or b.range is not None:
         return abs(_strength(a, alpha) - _strength(b, alpha))
-    for one, other in ((a, b), (b, a)):
-        p = getattr(one, "difference_p", None)
-        if getattr(one, "baseline", "") == other.ranker and p is not None and p >= alpha:
-            return 0.0
+    if paired is not None:
+        ends = (paired.difference_low or 0.0, -(paired.difference_high or 0.0))
+        return max(*ends, 0.0) * (2 if paired.conclusion else 1)  # a share moves half as far as a score
     bounds = (a.ci_low, a.ci_high, b.ci_low, b.ci_high)
     if None in bounds or not (is_clear(a, alpha) or is_clear(b, alpha)):
         return 0.0
@@ -115,11 +120,12 @@ def _sentence(
     undirected: bool,
     names: Mapping[str, str],
 ) -> str:
-    """The answer of one ranker in full, then that of the ranker that differs most, and of all who do the same."""
+    """The answer of one ranker in full, then that of the baseline, or the ranker that differs most, and all alike."""
     name = names.get(subject.ranker, subject.ranker)
     said = _answer(subject, about, undirected, name)
     if others:
-        farthest = max(others, key=lambda f: abs((f.score or 0.0) - (subject.score or 0.0)))
+        base = next((f for f in others if f.ranker == subject.baseline), None)
+        farthest = base or max(others, key=lambda f: abs((f.score or 0.0) - (subject.score or 0.0)))
         one, many = _tail(farthest, subject, about, alpha, undirected)
         alike = [f for f in others if _tail(f, subject, about, alpha, undirected) == (one, many)]
         said += f"; {listed([names.get(f.ranker, f.ranker) for f in alike])} {one if len(alike) == 1 else many}"
@@ -127,21 +133,38 @@ def _sentence(
 
 
 def _answer(f: Finding, about: Words | None, undirected: bool, name: str) -> str:
-    where = f"{count(f.n - f.nonfinite)} pairs from {count(f.n_queries)} queries"
     if f.range is not None:
-        kind = about.setting if about else "name"
-        text = f"With only the {kind} changed, {name} favours {f.favoured} over {f.disfavoured}"
-        steps = "" if f.range_deltas is None else f", by {f.range_deltas:.1f} rank steps"
-        return f"{text}{steps}"
-    wins = _share(f, f.positive if (f.score or 0.0) > 0 else f.negative)
+        return f"{changed(about)}{name} {favours(f, f.range_deltas)}"
+    up = (f.score or 0.0) > 0
+    setting, does = prefers(f, about, up, undirected)
+    wins = _share(f, f.positive if up else f.negative)
+    return f"{setting}{name} {does} in {wins} of {where(f.n - f.nonfinite, f.n_queries)}"
+
+
+def where(pairs: int, queries: int) -> str:
+    """How many pairs a figure is from."""
+    return f"{count(pairs)} pairs from {count(queries)} queries"
+
+
+def changed(about: Words | None) -> str:
+    """How a sentence on a bias study begins."""
+    return f"With only the {about.setting if about else 'name'} changed, "
+
+
+def favours(finding: Finding, steps: float | None) -> str:
+    """Which value of a bias study a ranker favours, and how far."""
+    text = f"favours {finding.favoured} over {finding.disfavoured}"
+    return text if steps is None else f"{text}, by {steps:.1f} rank steps"
+
+
+def prefers(finding: Finding, about: Words | None, up: bool, undirected: bool = False) -> tuple[str, str]:
+    """How a sentence begins, and what is said of the ranker in pairs that the first text wins, or the second."""
     if undirected:
-        thing = about.label if about else "two texts that should count the same"
-        return f"{name} scores {thing} differently in {wins} of {where}"
+        return "", f"scores {about.label if about else 'two texts that should count the same'} differently"
     if about is None:
-        meaning = f.meaning or f"agrees with {f.study}"
-        does = meaning if (f.score or 0.0) > 0 else f"does the opposite of this: {meaning};"
-        return f"{name} {does} in {wins} of {where}"
-    return f"{about.setting}, {name} prefers {_winner(f, about)} in {wins} of {where}"
+        meaning = finding.meaning or f"agrees with {finding.study}"
+        return "", meaning if up else f"does the opposite of this: {meaning};"
+    return f"{about.setting}, ", f"prefers {about.first if up else about.second}"
 
 
 def _tail(f: Finding, subject: Finding, about: Words | None, alpha: float, undirected: bool) -> tuple[str, str]:
@@ -161,13 +184,9 @@ def _tail(f: Finding, subject: Finding, about: Words | None, alpha: float, undir
     elif same or undirected or about is None:
         said = (f"{'' if same or undirected else 'does the opposite '}in {_share(f, wins)}",) * 2
     else:
-        rest = f"{_winner(f, about)} in {_share(f, wins)}"
+        rest = f"{about.first if (f.score or 0.0) > 0 else about.second} in {_share(f, wins)}"
         said = f"prefers {rest}", f"prefer {rest}"
     return said
-
-
-def _winner(finding: Finding, about: Words) -> str:
-    return about.first if (finding.score or 0.0) > 0 else about.second
 
 
 def _share(finding: Finding, wins: int) -> str:

@@ -10,13 +10,13 @@ from fnmatch import fnmatchcase
 
 from whyrank.report.arrow import csv_of, findings_of, findings_table, plain, table_of_csv
 from whyrank.report.themes import label_of
-from whyrank.report.views import Row, collections_of, delta_words, rankers_of, rows_of, significant, standing
+from whyrank.report.views import Row, collections_of, delta_words, differs, rankers_of, rows_of, significant, standing
 from whyrank.report.words import (
     DASH,
-    MINUS,
     bias_range,
     correction_words,
     count,
+    difference,
     one_line,
     share,
     short_names,
@@ -196,10 +196,7 @@ def _difference_cell(finding: Finding | None, alpha: float) -> str:
     """The difference from the baseline: of scores, of shares in percentage points, of ranges in deltas."""
     if finding is None or finding.difference is None:
         return DASH
-    points = f"{100 * finding.difference:+.1f}".replace("-", MINUS)
-    number = points if finding.conclusion else signed(finding.difference)
-    found = finding.difference_adjusted is not None and finding.difference_adjusted < alpha
-    return number + (" δ" if finding.range is not None else "") + "†" * found
+    return difference(finding) + "†" * differs(finding, alpha)
 
 
 def _plain_cell(row: Row, ranker: str, alpha: float) -> str:
@@ -216,8 +213,7 @@ def _plain_cell(row: Row, ranker: str, alpha: float) -> str:
 def _latex_cell(finding: Finding | None, alpha: float) -> str:
     if finding is None or not finding.n or finding.score is None:
         return "--"
-    p = getattr(finding, "difference_p", None)
-    bold = p is not None and p < alpha
+    bold = differs(finding, alpha)
     if finding.conclusion:
         text = escape_latex(share(finding.satisfied) + _STANDING[standing(finding, alpha)])
         return rf"\textbf{{{text}}}" if bold else text

@@ -38,6 +38,9 @@ GLOSSARY = {
     "one query are not independent, so intervals and tests are clustered by query and document.",
     "significant": "Unlikely to be chance: the test by query is below the level of the audit, corrected for the "
     "number of tests. Dots that are not filled are not significant.",
+    "baseline": "The ranker that the others are compared with, pair by pair. Differences are those of scores (the "
+    "share of pairs won by the text that the row names, less the share won by the other), of rules kept in "
+    "percentage points, and of ranges in rank steps.",
     "bias": "The same text with one name exchanged for another. The range is the distance between the mean scores of "
     "the most and the least favoured name, in rank steps.",
     "control": "A copy of the text whose tokens are joined by blanks and nothing else, to show what the editing "

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from whyrank.evaluation import ALL, OverlapRow, Spread
+from whyrank.core import mean_interval
+from whyrank.evaluation import ALL, Effectiveness, OverlapRow, Spread
 from whyrank.report.words import DASH, bounds, figure, share
-from whyrank.studies import LAST, Finding, SweepPoint, stable_from
+from whyrank.studies import LAST, Finding, SweepPoint, or_none, stable_from
 from whyrank.studies.bias import BiasResult, PairRow, ValueRow
 
 MARKS = (0, 10, 25, 50, 75, 90, 99)  # the percentiles of a sweep that tables show
@@ -46,14 +47,18 @@ class Row:
         return any(finding.control is not None for finding in self.cells.values())
 
     @property
-    def available(self) -> int | None:
-        """How many contrasts there were to draw from; None where that is not known."""
-        return next((n for f in self.cells.values() if (n := getattr(f, "available", None)) is not None), None)
+    def drawn(self) -> str:
+        """How many texts, templates or pairs were drawn of how many; empty where all were taken."""
+        for f in self.cells.values():
+            if f.drawn is not None and f.available is not None and f.drawn < f.available:
+                unit = {"edited": "texts", "bias": "templates"}.get(f.study.partition("/")[0], "pairs")
+                return f"{f.drawn:,} of {f.available:,} {unit}"
+        return ""
 
     @property
     def baseline(self) -> str:
         """The ranker that the others were compared with; empty where none was."""
-        return next((str(b) for f in self.cells.values() if (b := getattr(f, "baseline", ""))), "")
+        return next((f.baseline for f in self.cells.values() if f.baseline), "")
 
     @property
     def conclusion(self) -> str:
@@ -134,6 +139,11 @@ def is_clear(finding: Finding, alpha: float) -> bool:
 def significant(row: Finding | BiasResult | ValueRow | PairRow, alpha: float) -> bool:
     """Whether the corrected p-value of a finding, or of a value or pair of a bias study, lies below alpha."""
     return row.p_adjusted is not None and row.p_adjusted < alpha
+
+
+def differs(finding: Finding, alpha: float) -> bool:
+    """Whether the difference from the baseline is significant."""
+    return finding.difference_adjusted is not None and finding.difference_adjusted < alpha
 
 
 @dataclass(frozen=True)
@@ -223,6 +233,20 @@ def mean_of(row: OverlapRow) -> str:
 def interval_of(row: OverlapRow) -> str:
     """The interval of the mean in brackets."""
     return bounds(row.ci_low, row.ci_high, "{:.3f}".format)
+
+
+def by_run(rows: Sequence[Effectiveness]) -> dict[str, dict[str, Effectiveness]]:
+    """The measures of each run, by name."""
+    found: dict[str, dict[str, Effectiveness]] = {}
+    for row in rows:
+        found.setdefault(row.run, {})[row.measure] = row
+    return found
+
+
+def mean_with_interval(row: Effectiveness) -> tuple[float, float | None, float | None]:
+    """The mean over queries and its 95% interval."""
+    low, high = map(or_none, mean_interval(list(row.per_query.values()), bounds=(0, 1)))
+    return row.mean, low, high
 
 
 def stability_groups(

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from hashlib import sha256
 
 from whyrank.core import Call, WhyrankError, parse_call
@@ -80,6 +81,23 @@ def share_interval(finding: Finding) -> str:
 def bias_range(finding: Finding, unit: str = "δ") -> str:
     """How far the values of a bias study lie apart: in deltas of the ranker, or in scores where it has none."""
     return figure(finding.range) if finding.range_deltas is None else f"{finding.range_deltas:.1f} {unit}"
+
+
+def moved(value: float, share: bool = False) -> str:
+    """A difference of two scores or ranges with its sign, or of two shares in percentage points."""
+    return figure(100 * value if share else value, "+.1f" if share else "+.2f")
+
+
+def difference(finding: Finding, steps: str = "δ") -> str:
+    """The difference from the baseline: of scores, of shares satisfied, or of ranges of bias studies."""
+    unit = " points" if finding.conclusion else f" {steps}" if finding.range is not None else ""
+    return DASH if finding.difference is None else moved(finding.difference, bool(finding.conclusion)) + unit
+
+
+def difference_interval(finding: Finding) -> str:
+    """The confidence interval of the difference from the baseline, in the same unit."""
+    show = partial(moved, share=bool(finding.conclusion))
+    return bounds(finding.difference_low, finding.difference_high, show)
 
 
 def dropped_words(dropped: str) -> str:

@@ -152,18 +152,19 @@ def paired_interval(
     """Interval of the mean of paired differences between -`most` and `most`, clustered as in `mean_interval`.
 
     Two versions of a ranker agree on most contrasts, and the mean of few differences among many zeros is far from
-    normal. So where fewer than 20 clusters have any difference, the means of gains and of losses have intervals of
-    their own, between 0 and `most`, whose distances from the means are combined like standard errors, with the
-    correlation of the two over clusters; the interval is never narrower than that of `mean_interval`, and where six
-    clusters or more have losses and none a gain, which the sign-flip test finds significant, it does not reach above
-    zero, or the other way round. `covariance` is that of residuals of contrasts that share documents. Undefined (NaN)
-    below two clusters. Newcombe, Improved confidence intervals for the difference between binomial proportions based
-    on paired data, Statistics in Medicine 17 (1998); Zou and Donner, Construction of confidence limits about effect
-    measures, Statistics in Medicine 27 (2008).
+    normal. So the means of gains and of losses have intervals of their own, between 0 and `most`, whose distances
+    from the means are combined like standard errors, with the correlation of the two over clusters. The interval is
+    never narrower than that of `mean_interval`, and from 20 clusters with differences on its end on the side of zero
+    is no further out than that: the longer tail lies on the other side. Where six clusters or more have losses and
+    none a gain, which the sign-flip test finds significant, it does not reach above zero, or the other way round.
+    `covariance` is that of residuals of contrasts that share documents. Undefined (NaN) below two clusters. Newcombe,
+    Improved confidence intervals for the difference between binomial proportions based on paired data, Statistics in
+    Medicine 17 (1998); Zou and Donner, Construction of confidence limits about effect measures, Statistics in
+    Medicine 27 (2008).
     """
     whole = mean_interval(paired, clusters, covariance(paired - float(paired.mean())), (-most, most), alpha)
     differing = len(np.unique(clusters[paired != 0]))
-    if math.isnan(whole.low) or differing >= MANY:
+    if math.isnan(whole.low):
         return whole
     means, ends, sums = [], [], []
     for part in (np.maximum(paired, 0.0), np.maximum(-paired, 0.0)):
@@ -178,10 +179,12 @@ def paired_interval(
         return math.sqrt(max(0.0, gain**2 + loss**2 - 2 * correlation * gain * loss))
 
     (gain, loss), (gains, losses) = means, ends
-    low = gain - loss - reach(gain - gains.low, losses.high - loss)
-    high = gain - loss + reach(gains.high - gain, loss - losses.low)
+    low = min(whole.low, gain - loss - reach(gain - gains.low, losses.high - loss))
+    high = max(whole.high, gain - loss + reach(gains.high - gain, loss - losses.low))
+    if differing >= MANY:
+        low, high = (whole.low if gain >= loss else low), (whole.high if loss >= gain else high)
     lowest, highest = (0.0 if differing >= SIGNS and not part else most for part in (loss, gain))
-    return Interval(max(min(low, whole.low), -lowest), min(max(high, whole.high), highest))
+    return Interval(max(low, -lowest), min(high, highest))
 
 
 def value_differences(first: Side, second: Side, seed: int = 0, draws: int | None = None) -> list[Difference]:

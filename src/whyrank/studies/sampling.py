@@ -239,9 +239,10 @@ class Rounds:
         if number == 0:
             found = self._largest(self._equal_counts, most, PILOT if most is None else MOST)
             if any(count == 0 < self.frames[name].size for name, count in found.items()):
-                least = math.ceil(pairs_of(self.frames, self._equal_counts(1)) / PACE[0])
-                few = f"a budget of {self.budget.pairs:,} pairs is too small for {len(self.frames)} studies"
-                raise WhyrankError(f"{few}; give {least:,} or more, or name fewer studies")
+                first = pairs_of(self.frames, self._equal_counts(1)) / PACE[0]
+                least = math.ceil(max(first * 4 / 3, first + self.budget.calibration))  # that takes up to a quarter
+                few = f"a budget of {self.budget.pairs:,} pairs is too small"
+                raise WhyrankError(f"{few}; give {least:,} or more, or name fewer studies ({len(self.frames)} here)")
             return found
         open_studies = [name for name in self.frames if not self.is_done(name)]
         if self.budget.width is not None:

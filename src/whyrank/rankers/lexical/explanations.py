@@ -13,7 +13,7 @@ from whyrank.core import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class ScoreMatrix:
     """What each document term gives to each query term, and how the score follows from it.
 
     | kind | a cell is | a row adds to the score |
@@ -51,7 +51,7 @@ class Explanation:
     def additive(
         cls, query_terms: Sequence[str], document_terms: Sequence[str], cells: Floats, score: float,
         notes: Sequence[str] = (),
-    ) -> Explanation:  # fmt: skip
+    ) -> ScoreMatrix:  # fmt: skip
         """Of a ranker whose score is the sum of all cells."""
         zeros, ones = np.zeros(len(query_terms)), np.ones(len(query_terms))
         return cls("additive", query_terms, document_terms, cells, score, zeros, ones, zeros, notes=notes)
@@ -61,7 +61,7 @@ class Explanation:
         cls, query_terms: Sequence[str], document_terms: Sequence[str], cells: Floats, score: float,
         background: Floats, weights: Floats, baseline: Floats | None = None, floor: float = 0.0,
         notes: Sequence[str] = (),
-    ) -> Explanation:  # fmt: skip
+    ) -> ScoreMatrix:  # fmt: skip
         """Of a ranker whose score is a sum of logarithms of the totals of rows."""
         start = np.zeros(len(query_terms)) if baseline is None else baseline
         return cls(
@@ -129,6 +129,6 @@ class Explaining(Protocol):
     Its factory, which is registered by name, says so with `explains = True`.
     """
 
-    def explain(self, query: str, text: str) -> Explanation:
+    def explain(self, query: str, text: str) -> ScoreMatrix:
         """The matrix behind the score of one text."""
         ...

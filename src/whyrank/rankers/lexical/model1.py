@@ -14,7 +14,7 @@ from numba import njit
 from whyrank.core import Codes, Floats, Ints, UnknownName, WhyrankError, check_flag, check_number, check_text
 from whyrank.rankers.base import Described, distinct, rows_by_code
 from whyrank.rankers.lexical.background import Background
-from whyrank.rankers.lexical.explanations import Explanation
+from whyrank.rankers.lexical.explanations import ScoreMatrix
 from whyrank.rankers.lexical.ranker import count_terms
 from whyrank.rankers.lexical.table_fit import TableRanker, analyzer_of, check_fit, readable_table
 from whyrank.rankers.opening import Setting
@@ -179,7 +179,7 @@ class Model1Ranker(TableRanker):
             counts = np.array([int(known[numbers[term]]) if term in numbers else 0 for term in terms], np.int64)
         return np.maximum(LEAST_PRIOR, counts / max(whole, 1))
 
-    def explain(self, query: str, text: str) -> Explanation:
+    def explain(self, query: str, text: str) -> ScoreMatrix:
         """The matrix behind the score of one text: parts of the probability of each query term."""
         terms, weights = self.query(query)
         ids, counts = count_terms(self.translation.to_numbers(self.analyzer, self.analyzer.docs([text])).ids)
@@ -190,7 +190,7 @@ class Model1Ranker(TableRanker):
         notes = [f"not in the table, of the {side}: {' '.join(words)}" for side, words in unknown.items() if words]
         score, words = float(self.score([query], [text])[0]), self.translation.terms(ids)
         baseline, floor = (np.log(background), 0.0) if self.lam else (None, LEAST_PROBABILITY)
-        return Explanation.log(terms, words, cells, score, background, weights, baseline, floor, notes)
+        return ScoreMatrix.log(terms, words, cells, score, background, weights, baseline, floor, notes)
 
     @cached_property
     def _table_tokens(self) -> int:

@@ -13,7 +13,7 @@ from whyrank.core import Codes, Floats, Ints, UnknownName, WhyrankError, check_n
 from whyrank.rankers.base import Described, distinct, rows_by_code
 from whyrank.rankers.lexical import kernels
 from whyrank.rankers.lexical.background import Background
-from whyrank.rankers.lexical.explanations import Explanation
+from whyrank.rankers.lexical.explanations import ScoreMatrix
 from whyrank.rankers.lexical.kernels import DIRICHLET, JELINEK_MERCER, SATURATED
 from whyrank.rankers.opening import Setting
 from whyrank.text import Analyzer, Tokens
@@ -302,7 +302,7 @@ class LexicalRanker:
         """The document terms that count for a query term besides itself: none."""
         return Partners(np.zeros(0, np.int32), np.zeros(0, np.float32))
 
-    def explain(self, query: str, text: str) -> Explanation:
+    def explain(self, query: str, text: str) -> ScoreMatrix:
         """The matrix behind the score of one text: what each document term adds to each query term."""
         query_ids, weights = self.query(query)
         doc = count_terms(self.analyzer.docs([text]).ids)
@@ -314,12 +314,12 @@ class LexicalRanker:
         if weights.kind == SATURATED:  # a row's saturated frequency is shared out among its document terms
             compared = tf.sum(axis=1, keepdims=True) + (a + b * length)
             cells = np.divide(tf, compared, out=np.zeros_like(tf), where=tf > 0)
-            return Explanation.additive(terms, words, weights.weights[:, None] * cells, score, notes)
+            return ScoreMatrix.additive(terms, words, weights.weights[:, None] * cells, score, notes)
         if weights.kind == DIRICHLET:
             cells, background = tf / (length + a), a * weights.priors / (length + a)
         else:
             cells, background = (1 - a) * tf / max(length, 1), a * weights.priors
-        return Explanation.log(terms, words, cells, score, background, weights.weights, notes=notes)
+        return ScoreMatrix.log(terms, words, cells, score, background, weights.weights, notes=notes)
 
     def frequencies(self, query_ids: Codes, doc: TermCounts) -> Floats:
         """What each document term adds to the frequency of each query term: its count, where it is the same."""

@@ -23,7 +23,7 @@ from whyrank.rankers.neural.scorer import Scorer
 from whyrank.rankers.neural.weights import architecture_of
 
 if TYPE_CHECKING:
-    from whyrank.rankers.lexical import Explanation
+    from whyrank.rankers.lexical import ScoreMatrix
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,10 +152,10 @@ class TranslatingRanker(TrainedRanker):
 
     explains: ClassVar[bool] = True
 
-    def explain(self, query: str, text: str) -> Explanation:
+    def explain(self, query: str, text: str) -> ScoreMatrix:
         """The matrix behind the score of one text: T(q|d) P(d|D) for each token of the query and of the text."""
         from whyrank.networks import matrix
-        from whyrank.rankers.lexical import Explanation
+        from whyrank.rankers.lexical import ScoreMatrix
 
         if self.passages != "truncate":
             raise WhyrankError(f"{self.name}: a matrix is of one text as a whole; explain with passages=truncate")
@@ -164,7 +164,7 @@ class TranslatingRanker(TrainedRanker):
             found = matrix(network, query, text, self._scorer.computing.device)
         cells = found.translations * found.shares
         score, zeros = float(self.score([query], [text])[0]), found.counts * 0
-        return Explanation.log(
+        return ScoreMatrix.log(
             found.query_tokens, found.doc_tokens, cells, score, zeros, found.counts, floor=network.layer.eps,
             notes=_cut(network, query, text),
         )  # fmt: skip
