@@ -271,7 +271,7 @@ def test_any_text_comes_back_as_it_was_typed(explorer, text):
     from whyrank.explorer import Texts
     from whyrank.explorer.app import Pages
 
-    page = Pages(explorer)("bench.html.j2", texts=Texts(text, text + HOSTILE, HOSTILE, text)).body.decode()
+    page = Pages(explorer)("texts.html.j2", texts=Texts(text, text + HOSTILE, HOSTILE, text)).body.decode()
     assert texts_of(page) == {"query": text, "a": text + HOSTILE, "b": HOSTILE, "start_a": text, "start_b": ""}
 
 

@@ -86,7 +86,7 @@ def test_every_view_fits(opened, view, width):
 
 def test_from_a_finding_to_its_example_in_the_workbench(opened, explorer):
     page = opened("/")
-    page.click("text=typos")
+    page.click("tbody a[href*=typos]")
     page.locator("a.open").first.click()
     example = explorer.audit["edited/typos"].examples(2, "bm25")[0]
     assert page.input_value("#a") == example.texts[0].text
@@ -108,7 +108,7 @@ def test_what_is_typed_edited_and_put_in_moves_the_scores(opened):
     assert page.input_value("#a") == "A fast Volvo. A fast Volvo."
     page.fill("#pick_query", "q01")
     page.click("text=Take it")
-    page.wait_for_function("document.querySelector('#query').value === 'mercury melting point'")
+    page.wait_for_selector("#query[value='mercury melting point']")
     keep(page, "explorer-edited")
 
 
@@ -131,7 +131,7 @@ def test_two_browsers_collect_apart_and_run_a_study(opened):
     one, other = opened("/workbench"), opened("/workbench")
     for text in ("one two", "one two three"):
         type_in(one, query="words", a=f"{text} more", b=text)
-        one.click("text=Collect")
+        one.click("text=Collect:")
         one.wait_for_selector("#message >> text=Collected")
     one.click("nav >> text=Collected")
     one.click("text=Run as a study")
@@ -141,7 +141,8 @@ def test_two_browsers_collect_apart_and_run_a_study(opened):
     with one.expect_download() as download:
         one.click("text=Download")
     assert len(Path(download.value.path()).read_text().splitlines()) == 2
-    one.locator("text=Remove").first.click()
+    with one.expect_navigation():
+        one.locator("text=Remove").first.click()
     assert one.locator(".pair").count() == 1
     other.click("nav >> text=Collected")
     assert other.locator("text=Nothing is collected yet").is_visible()
@@ -155,7 +156,7 @@ def test_hostile_texts_are_shown_and_not_run(opened):
     type_in(page, a=f"a Volvo {HOSTILE}")
     page.click("[hx-post='/explain/both']")
     page.wait_for_selector(".whyrank-explanation")
-    page.click("text=Collect")
+    page.click("text=Collect:")
     page.wait_for_selector("#message >> text=Collected")
     assert SCRIPT in page.inner_text(".whyrank-explanation")
     assert page.input_value("#b") == HOSTILE

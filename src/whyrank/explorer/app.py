@@ -123,25 +123,25 @@ def _add_workbench(app: FastAPI, explorer: Explorer, page: Pages) -> None:
 
     @app.post("/edit/{which}")
     def edit(which: str, texts: Typed, fields: Form) -> HTMLResponse:
-        return page("bench.html.j2", texts=explorer.edit(texts, _which(which), fields.get("edit", "")))
+        return page("texts.html.j2", texts=explorer.edit(texts, _which(which), fields.get("edit", "")))
 
     @app.post("/value/{which}/{name}")
     def value(which: str, name: str, texts: Typed, fields: Form) -> HTMLResponse:
         wanted = fields.get(f"value-{which}-{name}", "")
-        return page("bench.html.j2", texts=explorer.replace_value(texts, _which(which), name, wanted))
+        return page("texts.html.j2", texts=explorer.replace_value(texts, _which(which), name, wanted))
 
     @app.post("/pick/query")
     def pick_query(texts: Typed, fields: Form) -> HTMLResponse:
-        return page("bench.html.j2", texts=explorer.pick_query(texts, fields.get("pick_query", "").strip()))
+        return page("texts.html.j2", texts=explorer.pick_query(texts, fields.get("pick_query", "").strip()))
 
     @app.post("/pick/{which}")
     def pick_document(which: str, texts: Typed, fields: Form) -> HTMLResponse:
         doc_id = fields.get("pick_document", "").strip()
-        return page("bench.html.j2", texts=explorer.pick_document(texts, _which(which), doc_id))
+        return page("texts.html.j2", texts=explorer.pick_document(texts, _which(which), doc_id))
 
     @app.post("/keep")
     def keep(texts: Typed) -> HTMLResponse:
-        return page("bench.html.j2", texts=Texts(texts.query, texts.a, texts.b, texts.a, texts.b, texts.own))
+        return page("texts.html.j2", texts=Texts(texts.query, texts.a, texts.b, texts.a, texts.b, texts.own))
 
     @app.post("/explain/{which}")
     def explain(which: str, texts: Typed, fields: Form, session: Own) -> HTMLResponse:
@@ -169,7 +169,7 @@ def _add_jobs(app: FastAPI, explorer: Explorer, page: Pages) -> None:
         if not isinstance(found, Explanation) or found.counterfactual is None:
             raise WhyrankError("there is no edit to take over")
         edit = found.counterfactual
-        return page("bench.html.j2", texts=texts.put("ab"[edit.doc], edit.text))
+        return page("texts.html.j2", texts=texts.put("ab"[edit.doc], edit.text))
 
 
 def _add_collected(app: FastAPI, explorer: Explorer, page: Pages) -> None:

@@ -35,6 +35,7 @@ CALLS = 200  # texts that are scored for an explanation
 BATCH = 8  # pairs that a job scores before others get the ranker
 OFFERED = 200  # queries or documents of the collection that a list offers
 OWN = "your own list"
+MOST_VALUES = 500  # of a list of one's own
 _VALUES = {name: ValueClass(values, DOUBTFUL.get(name, frozenset())) for name, values in LISTS.items()
            if name != "letters"} | {"years": ValueClass(values_of("1980..2030"))}  # fmt: skip
 
@@ -235,23 +236,17 @@ class Explorer:
 
     def offers(self, texts: Texts) -> list[Offer]:
         """The lists of values of which A or B has one."""
-        lists = _VALUES | ({OWN: self._own(texts)} if texts.own.strip() else {})
+        lists = _VALUES | _own_list(texts)
         slots = [(which, name, lists[name].slot(getattr(texts, which))) for which in ("a", "b") for name in lists]
         return [Offer(which, name, s.value, lists[name].values) for which, name, s in slots if s is not None]
 
     def replace_value(self, texts: Texts, which: str, name: str, value: str) -> Texts:
         """The texts with another value of a list in A or B, in all positions of the one that was there."""
-        found = self._own(texts) if name == OWN else _VALUES.get(name)
+        found = (_VALUES | _own_list(texts)).get(name)
         slot = found.slot(getattr(texts, which)) if found is not None else None
         if found is None or slot is None or value not in found.values:
             raise WhyrankError(f"the text has no value of {name} that {value!r} could replace")
         return texts.put(which, slot.slotted.filled(value))
-
-    def _own(self, texts: Texts) -> ValueClass:
-        values = tuple(dict.fromkeys(each.strip() for each in texts.own.split(",") if each.strip()))
-        if not 2 <= len(values) <= 500:
-            raise WhyrankError("your own list of values: give 2 to 500, with commas between them")
-        return ValueClass(values)
 
     # What is picked from the collection.
 
@@ -279,7 +274,7 @@ class Explorer:
         if texts.a.strip() or texts.b.strip():
             return replace(texts, query=query)
         found = [self.collection.docs[doc_id] for doc_id in self.documents(query)]
-        return Texts.fresh(query, *(found[:1] + found[1:][-1:])) if found else replace(texts, query=query)
+        return Texts.fresh(query, *found[:2]) if found else replace(texts, query=query)
 
     def pick_document(self, texts: Texts, which: str, doc_id: str) -> Texts:
         """The texts with a document of the collection as A or B."""
@@ -294,3 +289,9 @@ class Explorer:
         return sorted(
             {docs[doc_id] for doc_id, grade in judged.items() if grade <= worst and doc_id in docs} - {text}
         )
+
+
+def _own_list(texts: Texts) -> dict[str, ValueClass]:
+    """The values that somebody typed with commas between them, once there are two."""
+    values = tuple(dict.fromkeys(each.strip() for each in texts.own.split(",") if each.strip()))[:MOST_VALUES]
+    return {OWN: ValueClass(values)} if len(values) > 1 else {}
