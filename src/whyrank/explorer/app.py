@@ -20,6 +20,7 @@ from whyrank.explorer.guard import Guard, read_form
 from whyrank.explorer.jobs import Job, Session
 from whyrank.explorer.live import CALLS, MOST_COLLECTED, OFFERED, Explorer, Texts
 from whyrank.report.examples import compared, shorten
+from whyrank.report.html import answer
 from whyrank.report.themes import label_of, theme_of
 from whyrank.report.views import is_clear, rows_of
 from whyrank.report.words import bounds, count, figure, p_value, signed
@@ -234,11 +235,11 @@ class Pages:
             loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
         self.environment.filters |= {
-            "figure": figure, "signed": signed, "p": p_value, "count": count, "label": label_of, "theme": theme_of,
+            "figure": figure, "signed": signed, "p": p_value, "count": count, "label": label_of,
             "shorten": shorten,
         }  # fmt: skip
         self.environment.globals |= {
-            "explorer": explorer, "offered": OFFERED, "is_clear": is_clear, "bounds": bounds,
+            "explorer": explorer, "offered": OFFERED, "is_clear": is_clear, "answer": answer, "bounds": bounds,
         }  # fmt: skip
 
     def __call__(self, name: str, status: int = 200, **values: Any) -> HTMLResponse:

@@ -34,6 +34,7 @@ MOST_COLLECTED = 1_000
 CALLS = 200  # texts that are scored for an explanation
 BATCH = 8  # pairs that a job scores before others get the ranker
 OFFERED = 200  # queries or documents of the collection that a list offers
+SEARCHED = 20_000  # characters of a text in which values are looked for
 OWN = "your own list"
 MOST_VALUES = 500  # of a list of one's own
 _VALUES = {name: ValueClass(values, DOUBTFUL.get(name, frozenset())) for name, values in LISTS.items()
@@ -236,8 +237,8 @@ class Explorer:
 
     def offers(self, texts: Texts) -> list[Offer]:
         """The lists of values of which A or B has one."""
-        lists = _VALUES | _own_list(texts)
-        slots = [(which, name, lists[name].slot(getattr(texts, which))) for which in ("a", "b") for name in lists]
+        lists, short = _VALUES | _own_list(texts), {which: getattr(texts, which)[:SEARCHED] for which in "ab"}
+        slots = [(which, name, lists[name].slot(text)) for which, text in short.items() for name in lists]
         return [Offer(which, name, s.value, lists[name].values) for which, name, s in slots if s is not None]
 
     def replace_value(self, texts: Texts, which: str, name: str, value: str) -> Texts:
