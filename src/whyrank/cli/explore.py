@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ class ExploreCommand:
         audit = None if self.folder is None else open_audit(self.folder)
         settings: Mapping[str, Any] = {} if audit is None else audit.settings
         with bind(self.host, self.port) as made:
+            # torch takes half of the cores: two short texts need no more, and other requests get the rest
+            os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2)))
             tables = {name: open_table(name, check=True) for name in self.table}
             collection = open_collection(self.collection or settings.get("collection") or "sample")
             analyzer = str(settings.get("analyzer") or "lucene")
