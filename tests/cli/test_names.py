@@ -36,6 +36,7 @@ DIFFER = {
     "--ranker": "what it is for, where it can be left out",
     "--recipe": "of neural Model 1, or of PaRM",
     "--seed": "recipes have seeds",
+    "--table": "what it is for; explore takes several",
     "--target": "fidelity takes several",
     "--threshold": "what a weight is",
     "--top": "of each query term of a table, of one text, or of all pairs of tokens",

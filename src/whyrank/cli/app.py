@@ -16,6 +16,7 @@ from whyrank.cli.data import SplitCommand, StatsCommand
 from whyrank.cli.delta import DeltaCommand
 from whyrank.cli.evaluate import EvaluateCommand
 from whyrank.cli.explain import ExplainCommand
+from whyrank.cli.explore import ExploreCommand
 from whyrank.cli.fidelity import FidelityCommand
 from whyrank.cli.listing import ListCommand
 from whyrank.cli.rank import RankCommand
@@ -34,6 +35,7 @@ COMMANDS: dict[str, type[Any]] = {
     "tune": TuneCommand,
     "train": TrainCommand,
     "explain": ExplainCommand,
+    "explore": ExploreCommand,
     "fidelity": FidelityCommand,
     "list": ListCommand,
 }

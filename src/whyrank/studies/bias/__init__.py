@@ -32,6 +32,6 @@ if TYPE_CHECKING:
     from whyrank.studies.bias.statistics import Clustered, Sums, centred, cluster_scores, mean_bounds, value_p
     from whyrank.studies.bias.studies import PRESETS, Substitution
     from whyrank.studies.bias.templates import ValueContrasts, finite_columns, finite_rows
-    from whyrank.studies.bias.values import LISTS, values_of
+    from whyrank.studies.bias.values import DOUBTFUL, LISTS, ValueClass, values_of
 
 front_door(__name__)

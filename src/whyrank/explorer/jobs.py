@@ -1,0 +1,127 @@
+"""Long work in the background, and what the explorer keeps for each browser."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
+from secrets import token_urlsafe
+from threading import Lock, Thread
+from typing import Any
+
+from whyrank.core import WhyrankError, name_of
+from whyrank.studies import Pair
+
+BROWSERS = 1_000  # whose collected contrasts are kept
+JOBS = 8  # of one browser that are kept; the oldest is cancelled for another one
+PAUSE = 0.001  # seconds after each batch of a job, in which others get the ranker
+
+
+class Cancelled(Exception):
+    """Raised in a job that was cancelled, before its next batch."""
+
+
+class Job:
+    """Work in a thread of its own, which counts the pairs it has scored and can be cancelled.
+
+    Attributes:
+        what: what is done, for people.
+        total: how many pairs there will be at most; None where that is not known.
+        done: how many pairs are scored.
+        result: what the work gave.
+        error: why it gave nothing.
+    """
+
+    def __init__(self, what: str, work: Callable[[Job], Any], total: int | None = None) -> None:
+        self.id, self.what, self.total, self.done = token_urlsafe(9), what, total, 0
+        self.result: Any = None
+        self.error, self.cancelled = "", False
+        self._thread = Thread(target=self._run, args=(work,), daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether there is neither a result nor an error yet."""
+        return self.result is None and not self.error
+
+    def cancel(self) -> None:
+        """End the work before its next batch."""
+        self.cancelled = True
+
+    def step(self, pairs: int) -> None:
+        """Count some pairs; the work ends here once it is cancelled."""
+        self.done += pairs
+        if self.cancelled:
+            raise Cancelled
+
+    def _run(self, work: Callable[[Job], Any]) -> None:
+        try:
+            self.result = work(self)
+        except Cancelled:
+            self.error = "Cancelled."
+        except WhyrankError as error:
+            self.error = str(error)
+        except Exception as error:  # a browser waits for it
+            self.error = f"internal error: {type(error).__name__}: {error}"
+
+
+class TakingTurns:
+    """An executor for several threads: a ranker scores one batch at a time, and jobs let others in between.
+
+    Args:
+        locks: one for each ranker, by name.
+        job: what counts the pairs; None for a request that somebody waits for.
+    """
+
+    def __init__(self, locks: Mapping[str, Lock], job: Job | None = None) -> None:
+        self.locks, self.job = locks, job
+
+    def run(
+        self, function: Callable[[Any, Any], Any], shared: Any, tasks: Iterable[Any], late: Any = None
+    ) -> Generator[Any, None, None]:
+        """Yield the results in the order of the tasks."""
+        for task in tasks:
+            if self.job is not None:
+                self.job.step(0)
+            with self.locks[name_of(shared)]:
+                found = function(shared, task)
+            if self.job is not None:
+                self.job.step(len(task.docs))
+                time.sleep(PAUSE)
+            yield found
+
+
+class Session:
+    """What one browser collected, and the work that it started."""
+
+    def __init__(self) -> None:
+        self.collected: list[Pair] = []
+        self.jobs: dict[str, Job] = {}
+
+    def start(self, what: str, work: Callable[[Job], Any], total: int | None = None) -> Job:
+        """Start a job."""
+        while len(self.jobs) >= JOBS:
+            self.jobs.pop(next(iter(self.jobs))).cancel()
+        job = Job(what, work, total)
+        self.jobs[job.id] = job
+        return job
+
+
+class Sessions:
+    """The sessions by a random name, which only the browser and this process know."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Session] = {}
+        self._lock = Lock()
+
+    def find(self, name: str) -> tuple[str, Session]:
+        """The session of a name, or a new one under a new name; the one not used for longest makes room."""
+        with self._lock:
+            if name not in self._known:
+                name, new = token_urlsafe(24), Session()
+                while len(self._known) >= BROWSERS:
+                    for job in self._known.pop(next(iter(self._known))).jobs.values():
+                        job.cancel()
+            else:
+                new = self._known.pop(name)
+            self._known[name] = new
+            return name, new

@@ -1,0 +1,190 @@
+"""The explorer in a real browser: every view is opened, typed into and clicked, and asks nobody else for anything.
+
+Screenshots are kept in `$WHYRANK_SCREENSHOTS` where that names a folder.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from explorer_server import HOSTILE, SCRIPT, explorer_of, served
+
+pytestmark = pytest.mark.browser
+pytest.importorskip("fastapi", reason="the extra web is not installed")
+VIEWS = ["/", "/study?name=edited/typos", "/workbench", "/collected", "/terms?term=car"]
+
+
+@pytest.fixture(scope="module")
+def explorer(tmp_path_factory):
+    made = explorer_of(tmp_path_factory.mktemp("explorer"), studies=["edited/typos", "matched/length|relevance"])
+    made.steps["slow"] = 0.5
+    return made
+
+
+@pytest.fixture(scope="module")
+def address(explorer):
+    with served(explorer) as url:
+        yield url
+
+
+@pytest.fixture
+def opened(browser, address):
+    """Open a view in a browser of its own; in the end there is no error, and no request to elsewhere."""
+    contexts, pages = [], []
+
+    def load(path, width=1280, **settings):
+        contexts.append(browser.new_context(viewport={"width": width, "height": 800}, base_url=address, **settings))
+        pages.append(page := contexts[-1].new_page())
+        page.requests, page.errors = [], []
+        page.on("request", lambda request: page.requests.append(request.url))
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
+        page.goto(path)
+        return page
+
+    yield load
+    for page in pages:
+        assert page.errors == []
+        assert {urlsplit(url).hostname for url in page.requests if not url.startswith("data:")} == {"127.0.0.1"}
+    for context in contexts:
+        context.close()
+
+
+def keep(page, name):
+    """Keep a screenshot, where a folder is named for them."""
+    if folder := os.environ.get("WHYRANK_SCREENSHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+def score(page, ranker, column):
+    """A figure of the table of scores, once there is one."""
+    cell = page.locator("#scores tbody tr", has_text=ranker).locator("td").nth(column)
+    cell.wait_for()
+    return cell.inner_text()
+
+
+def type_in(page, **texts):
+    """Type texts, and wait for the scores."""
+    with page.expect_response("**/score"):
+        for name, text in texts.items():
+            page.fill(f"#{name}", text)
+    page.wait_for_timeout(400)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_fits(opened, view, width):
+    page = opened(view, width)
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    keep(page, f"explorer{view.partition('?')[0].replace('/', '-')}-{width}")
+
+
+def test_from_a_finding_to_its_example_in_the_workbench(opened, explorer):
+    page = opened("/")
+    page.click("tbody a[href*=typos]")
+    page.locator("a.open").first.click()
+    example = explorer.audit["edited/typos"].examples(2, "bm25")[0]
+    assert page.input_value("#a") == example.texts[0].text
+    assert float(score(page, "BM25", 0)) == pytest.approx(example.texts[0].score, rel=1e-3)
+
+
+def test_what_is_typed_edited_and_put_in_moves_the_scores(opened):
+    page = opened("/workbench")
+    type_in(page, query="fast car", a="A fast Ford.", b="A slow bicycle that is not fast")
+    assert (score(page, "slow", 0), score(page, "slow", 1)) == ("3", "7")
+    page.click("text=Compare edits with these texts")
+    page.select_option("#edit", "repeat-document")
+    page.click("text=Apply to A")
+    page.wait_for_selector("text=The edit moves A by")
+    assert page.input_value("#a") == "A fast Ford. A fast Ford."
+    assert score(page, "slow", 4) == "+3 (+6.0 steps)"
+    page.select_option("#value-a-car-makes", "Volvo")
+    page.wait_for_selector("text=A now: A fast Volvo.")
+    assert page.input_value("#a") == "A fast Volvo. A fast Volvo."
+    page.fill("#pick_query", "q01")
+    page.click("text=Take it")
+    page.wait_for_selector("#query[value='mercury melting point']")
+    keep(page, "explorer-edited")
+
+
+def test_explanations_show_progress_can_be_cancelled_and_give_an_edit(opened):
+    page = opened("/workbench")
+    type_in(page, query="car", a=" ".join(f"w{i}" for i in range(190)), b="one two three")
+    page.select_option("#ranker", "slow")
+    page.click("[hx-post='/explain/a']")
+    page.wait_for_selector(".job progress")
+    page.click("text=Cancel")
+    page.wait_for_selector("text=Cancelled.")
+    type_in(page, a="one two three four five")
+    page.click("text=A against B")
+    page.click("text=Put this edit into the workbench", timeout=20_000)
+    page.wait_for_selector("text=The edit moves")
+    assert page.input_value("#a") != "one two three four five" or page.input_value("#b") != "one two three"
+
+
+def test_two_browsers_collect_apart_and_run_a_study(opened):
+    one, other = opened("/workbench"), opened("/workbench")
+    for text in ("one two", "one two three"):
+        type_in(one, query="words", a=f"{text} more", b=text)
+        one.click("text=Collect:")
+        one.wait_for_selector("#message >> text=Collected")
+    one.click("nav >> text=Collected")
+    one.click("text=Run as a study")
+    row = one.locator("#work tbody tr", has_text="slow")
+    row.wait_for(timeout=20_000)
+    assert row.locator("td").all_inner_texts()[2:5] == ["2", "0", "0"]
+    with one.expect_download() as download:
+        one.click("text=Download")
+    assert len(Path(download.value.path()).read_text().splitlines()) == 2
+    with one.expect_navigation():
+        one.locator("text=Remove").first.click()
+    assert one.locator(".pair").count() == 1
+    other.click("nav >> text=Collected")
+    assert other.locator("text=Nothing is collected yet").is_visible()
+
+
+def test_hostile_texts_are_shown_and_not_run(opened):
+    page = opened("/workbench")
+    type_in(page, query=SCRIPT, a=f"a Ford {HOSTILE}", b=HOSTILE, own=f"{SCRIPT}, Ford")
+    page.click("text=Compare edits with these texts")
+    page.wait_for_load_state("networkidle")
+    type_in(page, a=f"a Volvo {HOSTILE}")
+    page.click("[hx-post='/explain/both']")
+    page.wait_for_selector(".whyrank-explanation")
+    page.click("text=Collect:")
+    page.wait_for_selector("#message >> text=Collected")
+    assert SCRIPT in page.inner_text(".whyrank-explanation")
+    assert page.input_value("#b") == HOSTILE
+    for view in (None, "/collected", "/terms?term=x", "/terms?term=" + SCRIPT, "/study?name=edited/typos"):
+        if view:
+            page.goto(view)
+        assert page.locator("main img, main script").count() == 0
+        assert page.evaluate("window.ran") is None
+    assert SCRIPT in opened("/terms?term=x").inner_text("main")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(opened, scheme):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
+    page = opened(VIEWS[0], color_scheme=scheme, bypass_csp=True)
+    for view in [*VIEWS, "/workbench", "/collected"]:
+        page.goto(view)
+        if view == "/workbench":
+            type_in(page, query="fast car", a="A fast Ford.", b="A slow bicycle")
+            page.click("text=Compare edits with these texts")
+            page.wait_for_load_state("networkidle")
+            type_in(page, a="A fast car")
+            page.click("[hx-post='/explain/both']")
+            page.wait_for_selector(".whyrank-explanation", timeout=20_000)
+            page.click("text=Collect:")
+            page.wait_for_selector("#message >> text=Collected")
+        found = axe.Axe().run(page).response["violations"]
+        serious = [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")]
+        assert not serious, view
