@@ -249,6 +249,7 @@ class Rounds:
             found = self.counts | {name: self._reach(name, self.budget.width, number) for name in open_studies}
             if most is None or pairs_of(self.frames, found) <= most:
                 return found
+            self.last |= dict.fromkeys(open_studies, False)
 
         def grown(steps: int) -> dict[str, int]:
             """The counts that should make all intervals as narrow as 0.99**steps of the widest possible, 2."""
@@ -307,7 +308,8 @@ def drawing_notes(budget: Budget, findings: Sequence[Finding], pairs: int, price
         elif finding.drawn == finding.available:
             why = "all that there is was scored"
         else:
-            why = "the budget was spent" if budget.pairs is not None else "more contrasts would hardly help"
+            hardly = "more contrasts of these queries would hardly help, or the forecast fell short"
+            why = "the budget was spent" if budget.pairs is not None else hardly
         reasons.setdefault(why, {})[finding.study] = None
     wide = f"intervals wider than {budget.width}, because"
     return [*notes, *(f"{wide} {why}: {', '.join(some)}" for why, some in reasons.items())]
