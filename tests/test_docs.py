@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 generate = importlib.import_module("generate")
-WRITTEN = ("index.md", "command-line.md", "results.md")  # of the reference; all else in it is made
+WRITTEN = ("index.md", "annotation.md", "command-line.md", "results.md")  # of the reference; all else in it is made
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *(DOCS / name for name in ("index.md", "quickstart.md", "glossary.md", "architecture.md")),
@@ -235,7 +235,7 @@ def test_the_list_of_modules_has_a_line_for_each():
 def test_the_reference_has_every_name():
     """What is registered, every option of every command, every public name."""
     named = {kind: registry.names() for kind, registry in registries().items()}
-    pages = {"rankers": "rankers", "analyzers": "analyzers", "table_learners": "table-learners"}
+    pages = {"rankers": "rankers", "analyzers": "analyzers", "table_learners": "learners"}
     pages |= dict.fromkeys(("probes", "axioms", "bias_studies"), "studies")
     for kind, names in named.items():
         page = made()[DOCS / "reference" / f"{pages.get(kind, 'names')}.md"].replace("\\|", "|")

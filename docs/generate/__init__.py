@@ -26,13 +26,13 @@ def copies() -> dict[str, str]:
     """The pages outside the folder of the documentation that the site shows too, and their places in it."""
     experiments = [path.relative_to(ROOT).as_posix() for path in (ROOT / "experiments").rglob("*.md")]
     shown = {name: f"experiments/{Path(name).name}" for name in experiments}
-    shown |= {"experiments/README.md": "experiments/index.md"}
+    shown |= dict.fromkeys(("experiments", "experiments/README.md"), "experiments/index.md")
     return shown | {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
 
 
 def generated_pages() -> dict[str, str]:
     """All pages that are made, by their places in the folder of the documentation."""
-    shown = {source: place for source, place in copies().items() if source != "README.md"}
+    shown = {source: place for source, place in copies().items() if source not in ("README.md", "experiments")}
     texts = {
         place: relink((ROOT / source).read_text(encoding="utf-8"), source, f"docs/{place}")
         for source, place in shown.items()

@@ -31,7 +31,7 @@ def catalogue_pages() -> dict[str, str]:
     pages = {
         "rankers": ["# Rankers", f"All rankers by name. {_CALLS}", *_entries(known["rankers"])],
         "analyzers": ["# Analyzers", f"An analyzer turns a text into terms. {_CALLS}", *_entries(known["analyzers"])],
-        "table-learners": ["# Table learners", learners, *_entries(known["table_learners"])],
+        "learners": ["# Table learners", learners, *_entries(known["table_learners"])],
         "studies": ["# Studies", f"Every study, and what a positive score means. {_CALLS}", *_studies(known)],
         "names": ["# Other names", others],
     }
