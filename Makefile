@@ -44,11 +44,9 @@ golden: $(VENV)/.dev ## Compare what the program answers with what was recorded 
 golden-record: $(VENV)/.dev ## Record what the program answers
 	$(BIN)/python benchmarks/golden.py record
 
-docs: $(VENV)/.base ## Write the pages that are made from docstrings
-	$(BIN)/python docs/axioms_reference.py > docs/axioms-reference.md.new
-	mv docs/axioms-reference.md.new docs/axioms-reference.md
-	$(BIN)/python docs/modules.py > docs/modules.md.new
-	mv docs/modules.md.new docs/modules.md
+docs: $(VENV)/.docs ## Build the documentation site, notebooks included, into docs/_build/html
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html in a browser."
 
 browser: ## A browser for the tests of the report, where apt can install one
 	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
@@ -68,5 +66,9 @@ $(VENV)/.dev: $(VENV)/.base
 	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models,fast,wmd,ltr,http,pandas,ray,web]"
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.base
+	$(PIP) install --constraint constraints.txt --editable ".[docs,nlp,models,pandas]"
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(OUT) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(OUT) docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

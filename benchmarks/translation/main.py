@@ -1,4 +1,4 @@
-"""The experiment of docs/translation-experiment.md: classical systems on all targets, measured and tested.
+"""The experiment of experiments/translation-experiment.md: classical systems on all targets, measured and tested.
 
     WHYRANK_DATA=FOLDER python benchmarks/translation/main.py WORK [TARGET]...
 

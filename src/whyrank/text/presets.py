@@ -21,12 +21,19 @@ INDRI = "WHYRANK_INDRI_STOPWORDS"  # the variable that names a file with Indri's
 
 
 def lucene() -> Analyzer:
-    """Lucene's EnglishAnalyzer: Unicode words, possessives, lower case, 33 stop words, Porter."""
+    """Lucene's EnglishAnalyzer: Unicode words, possessives, lower case, 33 stop words, Porter.
+
+    Words are those of Unicode annex 29, and emoji. Porter is the algorithm with its author's later amendments, as
+    Lucene and Terrier have it (Porter, "An algorithm for suffix stripping", Program 14, 1980).
+    """
     return Analyzer.of("lucene", unicode_words, _english(steps.porter))
 
 
 def krovetz() -> Analyzer:
-    """As `lucene`, with the Krovetz stemmer."""
+    """As `lucene`, with the Krovetz stemmer, which needs the extra `krovetz`.
+
+    Krovetz, "Viewing morphology as an inference process", SIGIR 1993.
+    """
     return Analyzer.of("krovetz", unicode_words, _english(steps.krovetz()))
 
 
@@ -37,8 +44,11 @@ def _english(stem: Step) -> list[Step]:
 def terrier(stopwords: str = "") -> Analyzer:
     """Terrier's default: ASCII words within limits, Porter; stop words go from documents, stay in queries.
 
+    Tokens over 20 characters, with over 4 digits or with over 3 equal characters in a row are dropped.
+
     Args:
-        stopwords: a file with one stop word a line.
+        stopwords: a UTF-8 file with one stop word a line; lines that start with `#` are ignored. Without it, the file
+            that the variable WHYRANK_TERRIER_STOPWORDS names. The list itself does not come with whyrank.
     """
     stops = find_stopwords("terrier", stopwords, "WHYRANK_TERRIER_STOPWORDS")
     limits = steps.limits(max_length=20, max_digits=4, max_repeat=3)
@@ -54,8 +64,11 @@ def terrier(stopwords: str = "") -> Analyzer:
 def indri(stopwords: str = "") -> Analyzer:
     """Indri's usual: runs of letters and digits, lower case, its stop words removed everywhere, Krovetz.
 
+    It needs the extra `krovetz`.
+
     Args:
-        stopwords: a file with one stop word a line.
+        stopwords: a UTF-8 file with one stop word a line; lines that start with `#` are ignored. Without it, the file
+            that the variable WHYRANK_INDRI_STOPWORDS names. The list itself does not come with whyrank.
     """
     stops = find_stopwords("indri", stopwords, INDRI)
     call = call_of_factory(indri, {"stopwords": stops.path})
@@ -103,7 +116,7 @@ def chain(
         lower: put tokens in lower case.
         possessive: cut off the possessive 's.
         stop: stop words: lucene, or a file.
-        stem: porter, porter-original or krovetz.
+        stem: porter, porter-original (as first printed) or krovetz.
         keep_query_stops: keep stop words in queries.
         max_length: drop longer tokens; 0 drops none.
         max_digits: drop tokens with more digits.
@@ -147,6 +160,8 @@ _TOKENIZER = "give a tokenizer.json or a folder that holds one"
 
 def wordpiece(resource: str = "", max_tokens: int | None = None) -> Analyzer:
     """Tokens of a fast tokenizer, without special tokens.
+
+    It needs the extra `models`.
 
     Args:
         resource: a tokenizer.json, or a folder that holds one.
@@ -235,8 +250,12 @@ _TOKEN_RULES = "blank:en"  # the rules of the English pipeline, without its mode
 def words(stopwords: str = "") -> Analyzer:
     """English tokens of spaCy in lower case, without function words (or those of a file) and contractions.
 
+    Tokens without a letter or digit are dropped. It needs the extra `nlp`. With `lemmas`, this is the usual analyzer
+    of translation models.
+
     Args:
-        stopwords: a file with one stop word a line, instead of the function words.
+        stopwords: a file with one stop word a line, instead of the function words. Without it, the file that the
+            variable WHYRANK_INDRI_STOPWORDS names, which is the published choice; else our own list.
     """
     from whyrank.text.annotation.pipelines import find_pipeline, loading
 
@@ -258,10 +277,11 @@ def words(stopwords: str = "") -> Analyzer:
 def lemmas(stopwords: str = "") -> Analyzer:
     """English lemmas of spaCy in lower case, without function words (or those of a file) and contractions.
 
-    A token goes when it or its lemma is listed. Each text is parsed once; what was found is kept on disk.
+    A token goes when it or its lemma is listed. Each text is parsed once, which is far slower than `words`; what was
+    found is kept on disk. It needs the extra `nlp`.
 
     Args:
-        stopwords: a file with one stop word a line, instead of the function words.
+        stopwords: as for `words`.
     """
     from whyrank.text.annotation.annotator import annotator
 

@@ -1,17 +1,14 @@
-"""What the axioms say: the sections of their docstrings, and the reference page that is made from them.
-
-`python docs/axioms_reference.py` prints the page; `make docs` writes it to `docs/axioms-reference.md`.
-"""
+"""The reference of axioms, made from the sections of their docstrings."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from generate.markdown import code, prose, table
 from whyrank.core import format_value
 from whyrank.studies.axioms import axioms
 from whyrank.studies.axioms.axiom import Axiom
@@ -30,12 +27,8 @@ FAMILIES = {
 COMPAT = "camara-hauff"
 _HEADING = re.compile(r"^(Original|Adapted|Formula|Conclusion|Compat|Paper|Attributes):[ \n]", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"^ *(\w+): (.+(?:\n {8,}\S.*)*)", re.MULTILINE)
-_CODE = re.compile(r"(`[^`]+`)")
-_SPECIAL = re.compile(r"([\\*<>\[\]]|(?<!\w)_|_(?!\w))")
 _FORMULA_END = re.compile(r"[.;](?: |$)")
 _INTRODUCTION = """# Axioms: reference
-
-<!-- Written by `make docs` from the docstrings of the axioms; edit those. -->
 
 What every axiom asks, in words and as a formula, and where it comes from. `Q` is the set of distinct query terms,
 `c(t, D)` how often the text `D` has the term `t`, `|D|` the number of its tokens, `S(Q, D)` the score of a ranker.
@@ -69,7 +62,7 @@ def arguments(axiom: type[Axiom]) -> list[Argument]:
     return [Argument(f.name, f.default, _one_line(meanings[f.name])) for f in dataclasses.fields(axiom)]
 
 
-def reference_page() -> str:
+def axioms_page() -> str:
     """The reference of all axioms, in Markdown."""
     links = {family: ", ".join(f"[{name}](#{name.lower()})" for name in names) for family, names in FAMILIES.items()}
     contents = "\n".join(f"- {family}: {linked}" for family, linked in links.items())
@@ -79,7 +72,7 @@ def reference_page() -> str:
         blocks.append(f"## {family}")
         for module in dict.fromkeys(map(inspect.getmodule, members)):  # what it says beyond its first line
             _, *notes = inspect.cleandoc(module.__doc__ or "").split("\n\n")
-            blocks += [_prose(note) for note in notes]
+            blocks += [prose(note) for note in notes]
         blocks += [block for axiom in members for block in _section(axiom)]
     return "\n\n".join(blocks) + "\n"
 
@@ -88,38 +81,28 @@ def _section(axiom: type[Axiom]) -> Iterator[str]:
     """The blocks of one axiom."""
     said = sections(axiom.__doc__ or "")
     yield f"### {axiom.name}"
-    yield _prose(said[""])
-    yield f"**Original:** {_prose(said['Original'])}"
-    yield f"**Adapted:** {_prose(said['Adapted'])}"
+    yield prose(said[""])
+    yield f"**Original:** {prose(said['Original'])}"
+    yield f"**Adapted:** {prose(said['Adapted'])}"
     yield f"**Formula:**\n\n```text\n{said['Formula']}\n```"
     conclusion = _one_line(said["Conclusion"])
     end = _FORMULA_END.search(conclusion)
     formula, rest = (conclusion[: end.start()], conclusion[end.start() :]) if end else (conclusion, "")
-    yield f"**Conclusion** ({axiom().concludes}): `{formula}`{_prose(rest)}"
+    yield f"**Conclusion** ({axiom().concludes}): `{formula}`{prose(rest)}"
     if "Compat" in said:
-        yield f"**`compat={COMPAT}`** ({axiom(compat=COMPAT).concludes}): {_prose(said['Compat'])}"
+        yield f"**`compat={COMPAT}`** ({axiom(compat=COMPAT).concludes}): {prose(said['Compat'])}"
     if own := [argument for argument in arguments(axiom) if argument not in arguments(Axiom)]:
         yield _table(own)
-    yield f"**Paper:** {_prose(said['Paper'])}"
+    yield f"**Paper:** {prose(said['Paper'])}"
 
 
 def _table(listed: Iterable[Argument]) -> str:
-    rows = ["| argument | default | meaning |", "| --- | --- | --- |"]
-    for name, default, meaning in listed:
-        words = _prose(meaning.removesuffix(".")).replace("|", "\\|")
-        rows.append(f"| `{name}` | `{format_value(default)}` | {words} |")
-    return "\n".join(rows)
-
-
-def _prose(text: str) -> str:
-    """Text on one line whose special characters Markdown leaves alone; code stays as it is."""
-    parts = _CODE.split(re.sub(r"\s+", " ", text))
-    return "".join(part if part.startswith("`") else _SPECIAL.sub(r"\\\1", part) for part in parts)
+    rows = [
+        [code(name), code(format_value(default)), prose(meaning.removesuffix("."))]
+        for name, default, meaning in listed
+    ]
+    return table(["argument", "default", "meaning"], rows)
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-if __name__ == "__main__":
-    sys.stdout.buffer.write(reference_page().encode("utf-8"))

@@ -1,14 +1,14 @@
-"""Print the page of modules: every module once, from the lowest room up, with the first line of its docstring."""
+"""The page of modules: every module once, from the lowest room up, with the first line of its docstring."""
 
 import ast
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
-def page() -> str:
-    """The page in Markdown; `make docs` writes it."""
+def modules_page() -> str:
+    """The page in Markdown."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
@@ -38,7 +38,3 @@ def first_line(path: Path) -> str:
     return (
         (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0].replace("|", "\\|")
     )
-
-
-if __name__ == "__main__":
-    print(page(), end="")
