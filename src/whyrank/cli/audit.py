@@ -163,7 +163,9 @@ class AuditCommand(StudyOptions):
         """The request, for the result folder."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         given = {
-            name: value for name, value in given.items() if value is not None or name not in ("table", "figures")
+            name: value
+            for name, value in given.items()
+            if value is not None or name not in ("table", "figures", *self.files)
         }
         return {
             "command": "audit",
