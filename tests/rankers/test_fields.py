@@ -1,6 +1,7 @@
 """Rankers that read the fields of documents: prices and ids reach them, edited texts keep them, stores know them."""
 
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from hypothesis import strategies as st
 import whyrank
 from whyrank.core import Processes
 from whyrank.data import Collection
-from whyrank.rankers import as_ranker
+from whyrank.rankers import as_ranker, rankers
 from whyrank.rankers.fields import DocFields
 from whyrank.scoring import Engine, ScoreStore, rank
 from whyrank.studies import Contrasts, Pair
+from whyrank.testing import RankerContract
 
 TEXT = "cheap red shoe. it is light."
 DOCS = {"d1": TEXT, "d2": TEXT, "d3": "a blue hat"}
@@ -104,6 +106,39 @@ def test_stored_scores_are_not_reused_when_a_field_changes(tmp_path):
     (tmp_path / "s2").mkdir()
     fused = f"fuse(of=['bm25','{spec}'],weights=[0,1],normalise=none)"
     assert rank(fused, dearer, candidates=candidates)["q"] == {"d1": 99, "d2": 50}, "a part of a fuse reads them too"
+
+
+@pytest.fixture
+def registered():
+    rankers.register("by-year")(ByYear)
+    yield "by-year"
+    rankers.forget("by-year")
+
+
+@dataclass(frozen=True)
+class ByYear:
+    """Newer is better."""
+
+    name: str = "by-year"
+
+    def score(self, queries, docs, fields):
+        return np.array([float(each.get("year", 0)) for each in fields])
+
+
+class TestByYear(RankerContract):
+    """A ranker that reads fields keeps to the contract of rankers."""
+
+    def make(self):
+        return ByYear()
+
+
+def test_a_registered_ranker_reads_fields_too(registered):
+    years = {"d1": {"year": 1999}, "d2": {"year": 2024}}
+    assert rank(registered, shop(years), candidates={"q": {"d1": 0.0, "d2": 0.0}})["q"] == {"d2": 2024, "d1": 1999}
+
+
+def test_what_is_explained_has_no_fields():
+    assert "reads fields of documents" in whyrank.explain(by_price, "red shoe", TEXT).note
 
 
 def test_failures_show_the_text_alone():

@@ -115,6 +115,8 @@ def _arrow(given: Any, what: str) -> Any:
     """Arrow batches of a data frame of pandas or polars, an Arrow table, columns by name, or a list of rows."""
     import pyarrow as pa
 
+    if hasattr(given, "with_format"):  # a data set of the library `datasets`
+        given = given.with_format("arrow")[:]
     try:
         made = pa.Table.from_pylist(given) if isinstance(given, list) else pa.table(given)
     except (pa.ArrowException, TypeError, ValueError) as error:

@@ -113,7 +113,7 @@ def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
     """
     setting, (name, call) = setting or Setting(), split_name(spec)
     made = rankers.create(call, **({} if setting.precision is None else {"precision": setting.precision}))
-    bound = cast(Ranker, made.bind(setting) if hasattr(made, "bind") else made)
+    bound = with_fields(made.bind(setting) if hasattr(made, "bind") else made)
     return cast(Ranker, NamedRanker(bound, name)) if name else bound
 
 
@@ -149,6 +149,11 @@ class FieldsRanker(NamedRanker):
         return score_with_fields(self.unnamed.score, queries, docs)
 
 
+def with_fields(ranker: Ranker) -> Ranker:
+    """The ranker itself, or one that gives it the fields that its `score` has an argument for."""
+    return cast(Ranker, FieldsRanker(ranker, ranker.name)) if reads_fields(ranker.score) else ranker
+
+
 @dataclass(frozen=True)
 class FunctionRanker:
     """A function of queries and texts as a ranker; what it depends on is not known, so its scores are not stored."""
@@ -182,7 +187,7 @@ def as_ranker(given: object, setting: Setting | None = None) -> Ranker:
     if not isinstance(given, Ranker):
         ways = "or give a call string, or a function"
         raise WhyrankError(f"ranker {given!r} needs a name and a method score(queries, docs); {ways}")
-    return cast(Ranker, FieldsRanker(given, given.name)) if reads_fields(given.score) else given
+    return with_fields(given)
 
 
 def tie_tolerance(ranker: Ranker) -> float:
