@@ -35,7 +35,7 @@ class CheckCommand(Input):
         json: print JSON on standard output.
     """
 
-    collection: str = argument("[COLLECTION]", "sample")
+    collection: str = argument("COLLECTION", "sample")
     json: bool = False
 
     def run(self) -> None:
