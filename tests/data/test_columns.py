@@ -71,6 +71,8 @@ def test_a_folder_of_shards_is_one_table(tmp_path):
     for number, row in enumerate(PRODUCTS):
         write_rows(tmp_path / "corpus" / f"train-0000{number}-of-00003.parquet", [row])
     assert list(opened(tmp_path / "corpus", queries=str(tmp_path / "clicks.csv")).docs.items()) == list(TEXTS.items())
+    shards = tmp_path / "corpus" / "train-0000[01]-*.parquet"
+    assert list(opened(shards, queries=str(tmp_path / "clicks.csv")).docs) == ["1", "2"]
 
 
 def test_named_columns_win(products):

@@ -136,14 +136,13 @@ def studies_of(collection: Collection) -> tuple[list[str], dict[str, str]]:
     judged_first = sorted(collection.queries, key=lambda query_id: query_id not in collection.qrels)
     some = {query_id: collection.queries[query_id] for query_id in judged_first[:QUERIES]}
     part = replace(collection, queries=some, qrels={q: collection.qrels[q] for q in some if q in collection.qrels})
-    patterns = usual_studies("")
-    names = [name for pattern in patterns for name in all_studies().match(pattern)]
+    patterns, catalogue = usual_studies(""), all_studies()
+    names = [name for pattern in patterns for name in catalogue.match(pattern)]
     chosen = choose_studies(Request(studies=patterns, collection=lambda: part, rankers=lambda _: [], engine=Engine()))
     allowed, refused = list[str](), dict[str, str]()
     for name in names:
         if name not in chosen.studies:
-            reason = next(note for note in chosen.notes if name in note)
-            refused[name] = reason.removeprefix("left out, because ").rpartition(": ")[0]
+            refused[name] = str(getattr(catalogue.make([name], {})[name], "unavailable", ""))
             continue
         try:
             contrasts = draw_contrasts(chosen.studies[name], chosen.collection, DRAWN).contrasts

@@ -87,7 +87,7 @@ def open_table(given: Any, what: str, *named: str | None) -> Table:
         if not path.exists() and not shards(path):
             raise BadInput(path, "there is no such file or folder", f"say where the {what} are")
         rows, header = partial(read_records, path), True
-        if suffix_of(path) == ".tsv" and not _is_header(next(tsv_cells(path))[0], named):
+        if suffix_of(path) == ".tsv" and path.is_file() and not _is_header(next(tsv_cells(path))[0], named):
             rows, header = partial(tsv_records, path, header=False), False
         return Table(path, _columns(path, rows), rows, header)
     path = Path(what)
