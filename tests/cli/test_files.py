@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from whyrank.data import open_collection
+
 
 @pytest.fixture
 def shop(tmp_path, monkeypatch):
@@ -34,6 +36,14 @@ def test_files_without_judgements_are_audited(whyrank, shop):
     assert code == 0, err
     assert "products has no judgements, so axioms and probes take top:100 of bm25" in err
     assert json.loads(out)[0]["n"] == 4, "BM25 finds a word of the query in every product of its pools"
+
+
+def test_parts_of_files_keep_fields(whyrank, shop):
+    given = (*shop, "--qrels", "clicks.csv", "--parts", "a=0.5,b=0.5", "--out", "parts")
+    code, _, err = whyrank("data", "split", *given)
+    assert code == 0, err
+    part = open_collection("parts:a")
+    assert (len(part.queries), part.docs["1"], part.fields["1"]) == (1, "red shoe light", {"price": 20.5})
 
 
 def test_several_collections_may_be_named_elsewhere(whyrank, shop):

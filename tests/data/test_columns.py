@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections import Counter
 
 import pyarrow as pa
 import pytest
@@ -70,6 +71,8 @@ def test_a_folder_of_shards_is_one_table(tmp_path):
     for number, row in enumerate(PRODUCTS):
         write_rows(tmp_path / "corpus" / f"train-0000{number}-of-00003.parquet", [row])
     assert list(opened(tmp_path / "corpus", queries=str(tmp_path / "clicks.csv")).docs.items()) == list(TEXTS.items())
+    shards = tmp_path / "corpus" / "train-0000[01]-*.parquet"
+    assert list(opened(shards, queries=str(tmp_path / "clicks.csv")).docs) == ["1", "2"]
 
 
 def test_named_columns_win(products):
@@ -217,6 +220,23 @@ class TestFrames:
     def test_data_frames(self, module):
         frames = pytest.importorskip(module)
         self.check(frames.DataFrame(self.DOCS.to_pydict()))
+
+    def test_the_recipe_for_grades_from_clicks(self):
+        """Smoothed click rates of pairs that were shown often enough, in three grades around the mean rate."""
+        log = [("shoe", 7, 100, 30), ("shoe", 8, 100, 2), ("hat", 8, 100, 4), ("hat", 7, 3, 3), ("hat", 8, 100, 21)]
+        shown, clicked = Counter(), Counter()
+        for query, doc_id, impressions, clicks in log:
+            shown[query, doc_id] += impressions
+            clicked[query, doc_id] += clicks
+        mean = clicked.total() / shown.total()
+        rates = {pair: (clicked[pair] + 10 * mean) / (n + 10) for pair, n in shown.items() if n >= 20}
+        rows = [
+            {"query": query, "doc_id": doc_id, "grade": (rate > mean / 2) + (rate > 1.5 * mean)}
+            for (query, doc_id), rate in rates.items()
+        ]
+        found = Collection.from_frames(self.DOCS, rows, rows)
+        assert found.queries == {"q1": "shoe", "q2": "hat"}
+        assert found.qrels == {"q1": {"7": 2, "8": 0}, "q2": {"8": 1}}, "three impressions tell nothing"
 
     def test_mistakes(self):
         with pytest.raises(WhyrankError, match="docs: item 2: id '7' occurs twice"):

@@ -1,17 +1,19 @@
-"""Collections in folders: our own shape and BEIR's."""
+"""Collections in folders: our own shape, BEIR's and the hub's."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import pickle
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core import BadInput
-from whyrank.data import Collection, open_collection, write_qrels, write_run
+from whyrank.core import BadInput, WhyrankError
+from whyrank.data import Collection, open_collection, write_parquet, write_qrels, write_run
 from whyrank.data.disk import DiskDocs
 
 OURS = {
@@ -203,3 +205,78 @@ def test_a_beir_folder_is_seen_and_read(tmp_path, packed):
         open_collection(f"beir:{fill(tmp_path / 'g', OURS)}")
     dev = open_collection(f"beir:{tmp_path / 'f'}:dev")
     assert (dev.queries, dev.qrels) == ({"2": "second", "3": "third"}, {"3": {"b": 1}, "2": {"a": 1}})
+
+
+class TestHub:
+    """Retrieval sets as tables by split: the layout of MTEB on the Hugging Face hub, and what `datasets` saves."""
+
+    CORPUS = [{"_id": "d1", "title": "Eggs", "text": "Boil them."}, {"_id": "d2", "title": "", "text": "A shop."}]
+    QUERIES = [{"_id": "q1", "text": "how long"}, {"_id": "q2", "text": "where"}]
+    QRELS = {"test": [("q1", "d1", 1)], "dev": [("q2", "d2", 1), ("q2", "d1", 0)]}
+
+    @pytest.fixture
+    def hub(self, tmp_path):
+        """Write parts, each a list of rows under a file name."""
+
+        def write(parts):
+            for name, rows in parts.items():
+                path = tmp_path / "hub" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                table = pa.Table.from_pylist(rows)
+                if path.suffix == ".parquet":
+                    write_parquet(table, path)
+                elif path.suffix == ".arrow":
+                    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+                        stream.write_table(table)
+                else:
+                    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            return str(tmp_path / "hub")
+
+        return write
+
+    def judged(self, split):
+        return [dict(zip(("query-id", "corpus-id", "score"), row, strict=True)) for row in self.QRELS[split]]
+
+    def check(self, folder, split):
+        found = open_collection(f"{folder}:{split}" if split else folder)
+        chosen = split or "test"
+        assert found.name == f"hub:{chosen}"
+        assert found.docs == {"d1": "Eggs Boil them.", "d2": "A shop."}
+        assert found.queries == {q: t for q, t in {"q1": "how long", "q2": "where"}.items() if q in found.qrels}
+        assert [(q, d, grade) for q, judged in found.qrels.items() for d, grade in judged.items()] == self.QRELS[
+            chosen
+        ]
+
+    @pytest.mark.parametrize("split", ["", "test", "dev"])
+    def test_shards_of_parquet(self, hub, split):
+        parts = {f"corpus/corpus-0000{i}-of-00002.parquet": [row] for i, row in enumerate(self.CORPUS)}
+        parts |= {"queries/queries-00000-of-00001.parquet": self.QUERIES}
+        parts |= {f"qrels/{each}-00000-of-00001.parquet": self.judged(each) for each in self.QRELS}
+        self.check(hub(parts), split)
+
+    @pytest.mark.parametrize("split", ["", "dev"])
+    def test_json_lines_beside_folders(self, hub, split):
+        parts = {"corpus.jsonl": self.CORPUS, "queries.jsonl": self.QUERIES}
+        self.check(hub(parts | {f"data/{each}.jsonl": self.judged(each) for each in self.QRELS}), split)
+
+    @pytest.mark.parametrize("split", ["", "dev"])
+    def test_saved_to_disk(self, hub, split):
+        parts = {"corpus/data-00000-of-00001.arrow": self.CORPUS, "queries/data-00000-of-00001.arrow": self.QUERIES}
+        parts |= {f"default/{each}/data-00000-of-00001.arrow": self.judged(each) for each in self.QRELS}
+        self.check(hub(parts), split)
+
+    def test_mistakes(self, hub):
+        parts = {"corpus.parquet": self.CORPUS, "queries.parquet": self.QUERIES}
+        folder = hub(parts | {f"qrels/{each}.parquet": self.judged("dev") for each in ("dev", "train")})
+        with pytest.raises(WhyrankError, match=r"there are several splits \(dev, train\); write PATH:dev"):
+            open_collection(folder)
+        with pytest.raises(WhyrankError, match="there is no split 'tset'"):
+            open_collection(f"{folder}:tset")
+        assert len(open_collection(f"{folder}:train").queries) == 1
+
+    def test_without_judgements_and_damaged(self, hub):
+        folder = hub({"corpus.parquet": self.CORPUS, "queries.parquet": self.QUERIES})
+        assert (len(open_collection(folder).queries), open_collection(folder).qrels) == (2, {})
+        Path(folder, "corpus.parquet").write_bytes(b"PAR1 no such thing")
+        with pytest.raises(WhyrankError, match=r"corpus\.parquet: cannot be read as parquet"):
+            open_collection(folder)

@@ -9,6 +9,7 @@ import typer
 from whyrank import __version__
 from whyrank.cli import learn
 from whyrank.cli.audit import AuditCommand
+from whyrank.cli.check import CheckCommand
 from whyrank.cli.command import command
 from whyrank.cli.compare import CompareCommand
 from whyrank.cli.contrasts import ContrastsCommand
@@ -44,7 +45,10 @@ GROUPS: dict[str, tuple[str, dict[str, type[Any]]]] = {
         "Learn term tables, look into them, compare and export them.",
         {"show": ShowCommand, "diff": DiffCommand, "export": ExportCommand, "surprises": SurprisesCommand},
     ),
-    "data": ("Count a collection's terms, and split its queries.", {"stats": StatsCommand, "split": SplitCommand}),
+    "data": (
+        "Check a collection, count its terms, and split its queries.",
+        {"check": CheckCommand, "stats": StatsCommand, "split": SplitCommand},
+    ),
 }
 
 app = typer.Typer(

@@ -58,7 +58,7 @@ class SplitCommand(Input):
         json: print JSON on standard output.
     """
 
-    collection: str = argument("COLLECTION")
+    collection: str = argument("COLLECTION", "sample")
     out: str
     parts: str = "modelling=0.6,fusion=0.2,dev=0.1,test=0.1"
     copy_corpus: bool = False

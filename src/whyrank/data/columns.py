@@ -18,7 +18,7 @@ from whyrank.core import BadInput, Record, WhyrankError, suggestion
 from whyrank.data.collection import Collection, References, plain_texts
 from whyrank.data.documents import Corpus, Document, Fields, encode_fields, full_text, read_corpus
 from whyrank.data.grades import Grades, grades_for
-from whyrank.data.records import SUFFIXES, batch_records, read_records, suffix_of, tsv_cells, tsv_records
+from whyrank.data.records import SUFFIXES, batch_records, read_records, shards, suffix_of, tsv_cells, tsv_records
 from whyrank.data.tallies import TextTallies, is_encodable, without_surrogates
 from whyrank.data.trec import Judgement, Qrels, collect_qrels, read_qrels
 
@@ -78,16 +78,16 @@ def _folded(column: str) -> str:
 
 
 def open_table(given: Any, what: str, *named: str | None) -> Table:
-    """A file, a folder of shards or a data frame as a table; `what` names it in errors.
+    """A file, a folder of shards (or `FOLDER/NAME-*`) or a data frame as a table; `what` names it in errors.
 
     The first line of a TSV file is a header where it has a `named` column, or its first cell or two are known names.
     """
     if isinstance(given, str | PathLike):
         path = Path(given).expanduser()
-        if not path.exists():
+        if not path.exists() and not shards(path):
             raise BadInput(path, "there is no such file or folder", f"say where the {what} are")
         rows, header = partial(read_records, path), True
-        if suffix_of(path) == ".tsv" and not _is_header(next(tsv_cells(path))[0], named):
+        if suffix_of(path) == ".tsv" and path.is_file() and not _is_header(next(tsv_cells(path))[0], named):
             rows, header = partial(tsv_records, path, header=False), False
         return Table(path, _columns(path, rows), rows, header)
     path = Path(what)
@@ -115,6 +115,8 @@ def _arrow(given: Any, what: str) -> Any:
     """Arrow batches of a data frame of pandas or polars, an Arrow table, columns by name, or a list of rows."""
     import pyarrow as pa
 
+    if hasattr(given, "with_format"):  # a data set of the library `datasets`
+        given = given.with_format("arrow")[:]
     try:
         made = pa.Table.from_pylist(given) if isinstance(given, list) else pa.table(given)
     except (pa.ArrowException, TypeError, ValueError) as error:

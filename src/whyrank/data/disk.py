@@ -44,6 +44,7 @@ from whyrank.core import (
     make_locked,
     sweep,
 )
+from whyrank.data.records import shards
 
 VERSION = 2
 _CHUNK = 4096
@@ -282,15 +283,10 @@ class StoreWriter:
 
 def store_folder(corpus: Path, columns: str = "") -> Path:
     """Where the store of a corpus is kept; its path, size, time of change and `columns` decide which it is."""
-    found = [each.stat() for each in files_of(corpus)]
+    found = [each.stat() for each in shards(corpus)]
     facts = "\0".join(f"{each.st_size}\0{each.st_mtime_ns}" for each in found)
     text = f"{VERSION}\0{corpus.resolve()}\0{facts}\0{columns}"
     return cache_folder() / "docs" / hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-
-
-def files_of(corpus: Path) -> list[Path]:
-    """The file of a corpus, or the files of its folder."""
-    return [corpus] if corpus.is_file() else sorted(each for each in corpus.iterdir() if each.is_file())
 
 
 def open_store(folder: Path) -> DiskDocs | None:

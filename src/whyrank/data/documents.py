@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from whyrank.core import BadInput, Record, WhyrankError, json_records, read_lines, track
-from whyrank.data.disk import DiskDocs, DiskPart, StoreWriter, building, files_of, open_store, store_folder
+from whyrank.data.disk import DiskDocs, DiskPart, StoreWriter, building, open_store, store_folder
+from whyrank.data.records import shards
 from whyrank.data.tallies import TextTallies, is_encodable, without_surrogates
 
 _ID_KEYS = ("id", "_id", "docno", "doc_id")
@@ -78,7 +79,10 @@ def read_corpus(
     error, and a store that has some is not used.
     """
     limit, reader = memory_limit() if limit is None else limit, reader or read_documents
-    store, packed = store_folder(path, columns), sum(each.stat().st_size for each in files_of(path))
+    store, packed = (
+        store_folder(path, columns),
+        sum(each.stat().st_size for each in shards(path)),
+    )
     kept = open_store(store)
     if strict and kept is not None and any("with an empty text" in note for note in kept.notes):
         kept = None

@@ -1,17 +1,20 @@
-"""A collection in a folder, in our own shape or in BEIR's, and what its `collection.yaml` declares."""
+"""A collection in a folder, in our own shape, BEIR's or the hub's, and what its `collection.yaml` declares."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from whyrank.core import BadInput, WhyrankError, find_file, needed_file, suggestion
 from whyrank.data.collection import Collection, References, run_files
+from whyrank.data.columns import read_tables
 from whyrank.data.documents import Corpus, read_corpus, read_queries
 from whyrank.data.formats import YAML_ERRORS, problem_of, read_yaml
 from whyrank.data.grades import Grades, grades_for
+from whyrank.data.records import SUFFIXES, shards, suffix_of
 from whyrank.data.trec import Qrels, read_qrels
 
 _QUERIES = re.compile(r"queries\.(.+)\.tsv(?:\.gz)?")
@@ -97,11 +100,13 @@ def _split(path: Path, wanted: str | None, notes: list[str]) -> str | None:
     if find_file(path, "queries.tsv") or not splits:
         return None
     if len(splits) > 1:
-        raise BadInput(
-            path, f"there are several splits ({', '.join(splits)})", f"write PATH:{splits[0]}, for example"
-        )
+        raise _several(path, splits)
     notes.append(f"split {splits[0]!r} was read, the only one in {path.name}")
     return splits[0]
+
+
+def _several(path: Path, splits: list[str]) -> BadInput:
+    return BadInput(path, f"there are several splits ({', '.join(splits)})", f"write PATH:{splits[0]}, for example")
 
 
 def _known_split(path: Path, wanted: str, splits: list[str]) -> str:
@@ -141,6 +146,79 @@ def _beir_splits(path: Path) -> list[str]:
     return sorted({file.name.removesuffix(".gz").removesuffix(".tsv") for file in files})
 
 
+_PARTS = (("corpus", "docs", "documents"), ("queries",), ("qrels", "data", "default"))
+_SHARD = re.compile(r"-[0-9]+-of-[0-9]+$")
+
+
+def is_hub(path: Path) -> bool:
+    """Whether a folder has documents and queries as tables, such as the retrieval sets of MTEB on the hub."""
+    own = any(_QUERIES.fullmatch(each.name) or each.name.startswith("queries.tsv") for each in path.iterdir())
+    return not own and all(_part(path, names) is not None for names in _PARTS[:2])
+
+
+def read_hub(path: Path, split: str | None = None, strict: bool = False) -> Collection:
+    """Read documents, queries and judgements that are tables, each a file or a folder of shards by split.
+
+    So are retrieval sets of MTEB on the Hugging Face hub, and what `datasets.save_to_disk` writes of them: `corpus`,
+    `queries`, and `qrels` (or `data`, or `default`). The split is `test`, or the only one, unless another is named.
+    Only queries that the split judges are kept.
+    """
+    docs, queries, judged = (_part(path, names) for names in _PARTS)
+    splits = sorted(_by_split(judged)) if judged is not None else []
+    if split is not None or "test" in splits:
+        split = _known_split(path, split or "test", splits)
+    elif len(splits) > 1:
+        raise _several(path, splits)
+    declared = read_declaration(path)
+    name = declared.name or path.resolve().name
+    assert docs is not None
+    assert queries is not None
+    found = read_tables(
+        _of_split(docs, split), _of_split(queries, split), None if judged is None else _of_split(judged, split),
+        name=f"{name}:{split}" if split else name, grades=_scale(path, declared), strict=strict,
+    )  # fmt: skip
+    if found.qrels and (others := found.queries.keys() - found.qrels.keys()):
+        found.queries = {query_id: text for query_id, text in found.queries.items() if query_id not in others}
+        found.notes.append(f"queries of other splits, left out: {len(others):,}")
+    found.runs = run_files(path / "runs", References(found.queries, found.docs, strict), found.notes)
+    return found
+
+
+def _part(path: Path, names: Sequence[str]) -> Path | None:
+    """The folder or the file with rows that has one of these names."""
+    folders = [path / name for name in names if (path / name).is_dir()]
+    files = (each for each in sorted(path.iterdir()) if each.name.split(".")[0] in names)
+    return next(iter(folders), next((file for file in files if suffix_of(file) in SUFFIXES), None))
+
+
+def _by_split(part: Path) -> dict[str, Path]:
+    """Where the rows of each split are: a folder or a file of that name, or shards `SPLIT-00000-of-00002`."""
+    if part.is_file():
+        return {"": part}
+    found = {each.name: each for each in part.iterdir() if each.is_dir() and not each.name.startswith(".")}
+    for file in () if found else shards(part):
+        name = file.name.removesuffix(".gz").removesuffix(suffix_of(file))
+        whole = _SHARD.sub("", name)
+        found[whole] = file if whole == name else part / f"{whole}-*{suffix_of(file)}"
+    return found
+
+
+def _of_split(part: Path, split: str | None) -> Path:
+    """The rows of a split, else all that there are."""
+    found = _by_split(part)
+    if split not in found and len(found) > 1:
+        raise BadInput(part, f"there is no split {split!r}", f"it has {', '.join(sorted(found))}")
+    return found[split] if split in found else next(iter(found.values()))
+
+
+def _scale(path: Path, declared: Declaration) -> Grades | None:
+    """The grades that a folder declares."""
+    try:
+        return Grades(**declared.grades.model_dump()) if declared.grades else None
+    except WhyrankError as error:
+        raise BadInput(path / _DECLARATION, str(error), "mend 'relevant' or 'nonrelevant'") from None
+
+
 def _assemble(
     path: Path, split: str | None, corpus: Corpus, queries: dict[str, str], qrels: Qrels, judged: Path | None,
     notes: list[str], strict: bool,
@@ -153,10 +231,6 @@ def _assemble(
     declared = read_declaration(path)
     name = declared.name or path.resolve().name
     name = f"{name}:{split}" if split else name
-    try:
-        scale = Grades(**declared.grades.model_dump()) if declared.grades else None
-    except WhyrankError as error:
-        raise BadInput(path / _DECLARATION, str(error), "mend 'relevant' or 'nonrelevant'") from None
-    grades = grades_for(name, qrels, notes, scale)
+    grades = grades_for(name, qrels, notes, _scale(path, declared))
     runs = run_files(path / "runs", references, notes)
     return Collection(name, corpus.docs, queries, qrels, runs, corpus.titles, grades, notes, corpus.fields)

@@ -20,11 +20,8 @@ def suffix_of(path: Path) -> str:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Stream the rows of a file, or of all files of a folder; the ending of a name, `.gz` apart, says what a file is.
-
-    A folder may hold shards, as those of the Hugging Face hub and of `datasets.save_to_disk` do.
-    """
-    if path.is_dir():
+    """Stream the rows of a file, or of several; the ending of a name, `.gz` apart, says what a file is."""
+    if not path.is_file():
         return chain.from_iterable(map(read_records, shards(path)))
     suffix = suffix_of(path)
     if suffix in (".jsonl", ".ndjson"):
@@ -40,7 +37,12 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def shards(folder: Path) -> list[Path]:
-    """The files of a folder that hold rows, by name."""
+    """The files with rows of a folder, or those that a path with `*` in its name matches, by name; or a file itself.
+
+    Folders of the Hugging Face hub and of `datasets.save_to_disk` are such.
+    """
+    if not folder.is_dir():
+        return [folder] if folder.is_file() else sorted(folder.parent.glob(folder.name))
     found = sorted(file for file in folder.iterdir() if suffix_of(file) in SUFFIXES and not file.name.startswith("."))
     if not found:
         below = ", ".join(sorted(each.name for each in folder.iterdir() if each.is_dir()))

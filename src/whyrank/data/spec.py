@@ -53,11 +53,12 @@ def sample(strict: bool = False) -> Collection:
 
 
 def folder(resource: str = "", strict: bool = False) -> Collection:
-    """A folder on this machine, in our own or in BEIR's shape: `folder:PATH` or `folder:PATH:SPLIT`."""
-    from whyrank.data.folder import is_beir, read_beir, read_folder
+    """A folder on this machine, in our own shape, BEIR's or the hub's: `folder:PATH` or `folder:PATH:SPLIT`."""
+    from whyrank.data.folder import is_beir, is_hub, read_beir, read_folder, read_hub
 
     path, split = locate(resource)
-    return (read_beir if is_beir(path) else read_folder)(path, split, strict)
+    reader = read_beir if is_beir(path) else read_hub if is_hub(path) else read_folder
+    return reader(path, split, strict)
 
 
 def beir(resource: str = "", strict: bool = False) -> Collection:

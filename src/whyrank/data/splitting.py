@@ -87,8 +87,11 @@ def write_split(
                 write_lines(made / f"queries.{name}.tsv", (f"{q}\t{text}" for q, text in one_line.items()))
                 write_qrels(made / f"qrels.{name}.txt", part.qrels)
             if corpus is None:
-                titles = {doc_id: {"title": title} for doc_id, title in collection.titles.items() if title}
-                rows = ({"id": d, **titles.get(d, {}), "text": text} for d, text in collection.docs.items())
+                titles, known = collection.titles, collection.fields
+                rows = (
+                    {**known.get(d, {}), "id": d, "title": titles.get(d), "text": text}
+                    for d, text in collection.docs.items()
+                )
                 write_lines(made / "corpus.jsonl", (json.dumps(row, ensure_ascii=False) for row in rows))
             write_text(made / "collection.yaml", _declaration(collection, corpus, target))
             write_text(made / "splits.json", report)
@@ -113,10 +116,10 @@ def _declaration(collection: Collection, corpus: Path | None, folder: Path) -> s
 
 def corpus_of(spec: str) -> Path | None:
     """The corpus file behind a collection's spec; None where it does not come from a folder."""
-    kind, _, rest = spec.strip().partition(":")
+    kind, *rest = re.split(r"[:(]", spec.strip(), maxsplit=1)
     if kind in collections and kind not in ("folder", "beir"):
         return None
-    path, split = locate(rest if kind in ("folder", "beir") and rest else spec)
+    path, split = locate(rest[0] if kind in ("folder", "beir") and rest else spec)
     if kind == "beir" or is_beir(path):
         return find_file(path, "corpus.jsonl")
     if split is None and not find_file(path, "queries.tsv"):  # such a folder is read with its only split

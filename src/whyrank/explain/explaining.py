@@ -14,6 +14,7 @@ from whyrank.explain.explanation import Explanation, Part
 from whyrank.explain.occlusion import Occlusion
 from whyrank.explain.words import words_of
 from whyrank.rankers import RunRanker, Setting, as_ranker, tie_tolerance
+from whyrank.rankers.fields import wants_fields
 from whyrank.rankers.lexical import Explaining
 from whyrank.scoring import Engine
 
@@ -75,6 +76,7 @@ def explain(
         notes += ["there is no word to leave out"] * (not total)
         notes += ["too few changed texts to tell how far the shares can be trusted"] * (fit is None and total > 0)
         notes += [f"{box.failed:,} changed texts have no finite score and are left out"] * bool(box.failed)
+    notes += ["the ranker reads fields of documents, and texts that are explained have none"] * wants_fields(opened)
     rest = scores[0] - (scores[1] if other is not None else 0.0) - math.fsum(part.share for part in parts)
     return Explanation(
         name_of(opened), query, tuple(docs), tuple(scores), "exact" if exact else "occlusion", tuple(parts), rest,

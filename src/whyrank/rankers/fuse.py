@@ -33,6 +33,7 @@ from whyrank.core import (
 )
 from whyrank.data import first_stage, open_run
 from whyrank.rankers.base import Described, distinct, rows_by_code
+from whyrank.rankers.fields import plain_text, wants_fields
 from whyrank.rankers.normalisation import KINDS, CandidateScores, FixedScales, Normalisation, QueryScales
 from whyrank.rankers.opening import Composite, Setting, is_strings, open_rankers, specs, tie_tolerance
 
@@ -182,13 +183,14 @@ class FusedRanker(Composite):
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Add up the scores of all parts."""
         given, reasons, in_order = np.empty((len(self.parts), len(docs))), dict[int, str](), True
+        texts = list(map(plain_text, docs)) if self.wants_fields else docs
         for row, part in zip(given, self.parts, strict=True):
-            found = ask(part, queries, docs)
+            found = ask(part, queries, docs if wants_fields(part) else texts)
             row[:], in_order = found.scores, in_order and (found.in_order or not found.reasons)
             reasons |= {i: f"{name_of(part)}: {reason}" for i, reason in found.reasons.items() if i not in reasons}
-        texts, codes = distinct(queries)
+        distinct_queries, codes = distinct(queries)
         total = np.zeros(len(docs))
-        for query, rows in zip(texts, rows_by_code(codes, len(texts)), strict=True):
+        for query, rows in zip(distinct_queries, rows_by_code(codes, len(distinct_queries)), strict=True):
             curves = self.normalisation.curves(self.parts, query)
             if isinstance(curves, str):
                 reasons |= {int(i): curves for i in rows if int(i) not in reasons}

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from whyrank.core import Answered, BadInput, Floats, MissingExtra, WhyrankError, check_flag, check_whole, file_digest
 from whyrank.rankers.base import Described, distinct
+from whyrank.rankers.fields import reads_fields, score_with_fields
 
 
 class ModuleRanker(Described):
@@ -59,6 +60,7 @@ class ModuleRanker(Described):
 class PythonRanker(ModuleRanker):
     """A function of (queries, docs) that gives one number per pair: `module:callable` or `path/file.py:callable`.
 
+    With a third argument `fields` it is given a mapping for each pair: the id and the fields of the document.
     A class is called once without arguments, and its instance (or its `score` method) scores. The identity has a
     hash of the module's source, of what it imports from beside it, and of the files that the function or class names
     in its attribute `depends_on`. What depends on anything else (a model, a service) is stateful: its scores
@@ -101,17 +103,24 @@ class PythonRanker(ModuleRanker):
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> npt.NDArray[Any]:
         """Call the function."""
+        if self.wants_fields:
+            return np.asarray(score_with_fields(self._function, queries, docs))
         return np.asarray(self._function(queries, docs))
 
     @cached_property
-    def _function(self) -> Callable[[Sequence[str], Sequence[str]], Any]:
+    def wants_fields(self) -> bool:
+        """Whether the function has the argument `fields`."""
+        return reads_fields(self._function)
+
+    @cached_property
+    def _function(self) -> Callable[..., Any]:
         found = self._attribute
         if not callable(found) and not hasattr(found, "score"):
             name = self.resource.rpartition(":")[2]
             raise WhyrankError(f"ranker 'python:{self.resource}': {self._module.__name__} has no callable {name!r}")
         if isinstance(found, type):
             found = found()
-        function: Callable[[Sequence[str], Sequence[str]], Any] = getattr(found, "score", found)
+        function: Callable[..., Any] = getattr(found, "score", found)
         return function
 
     @cached_property

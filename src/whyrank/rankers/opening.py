@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any, ClassVar, cast
@@ -14,6 +15,7 @@ import numpy as np
 
 from whyrank.core import Ranker, Registry, WhyrankError, parse_call, split_name
 from whyrank.data import Collection, open_collection
+from whyrank.rankers.fields import reads_fields, score_with_fields, wants_fields
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.lexical import Background
 from whyrank.text import Analyzer, analyzers
@@ -111,7 +113,7 @@ def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
     """
     setting, (name, call) = setting or Setting(), split_name(spec)
     made = rankers.create(call, **({} if setting.precision is None else {"precision": setting.precision}))
-    bound = cast(Ranker, made.bind(setting) if hasattr(made, "bind") else made)
+    bound = with_fields(made.bind(setting) if hasattr(made, "bind") else made)
     return cast(Ranker, NamedRanker(bound, name)) if name else bound
 
 
@@ -134,7 +136,22 @@ class NamedRanker:
         return repr(self.unnamed)
 
     def __reduce__(self) -> tuple[type, tuple[Ranker, str]]:
-        return NamedRanker, (self.unnamed, self.name)
+        return type(self), (self.unnamed, self.name)
+
+
+class FieldsRanker(NamedRanker):
+    """A ranker of somebody's own whose `score` has the argument `fields`."""
+
+    wants_fields = True
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> Any:
+        """Score with the fields that are attached to the texts."""
+        return score_with_fields(self.unnamed.score, queries, docs)
+
+
+def with_fields(ranker: Ranker) -> Ranker:
+    """The ranker itself, or one that gives it the fields that its `score` has an argument for."""
+    return cast(Ranker, FieldsRanker(ranker, ranker.name)) if reads_fields(ranker.score) else ranker
 
 
 @dataclass(frozen=True)
@@ -149,8 +166,15 @@ class FunctionRanker:
         """The name of the function."""
         return self.function.__name__
 
+    @cached_property
+    def wants_fields(self) -> bool:
+        """Whether the function has the argument `fields`."""
+        return reads_fields(self.function)
+
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Any:
         """Call the function."""
+        if self.wants_fields:
+            return np.asarray(score_with_fields(self.function, queries, docs))
         return np.asarray(self.function(queries, docs))
 
 
@@ -163,7 +187,7 @@ def as_ranker(given: object, setting: Setting | None = None) -> Ranker:
     if not isinstance(given, Ranker):
         ways = "or give a call string, or a function"
         raise WhyrankError(f"ranker {given!r} needs a name and a method score(queries, docs); {ways}")
-    return given
+    return with_fields(given)
 
 
 def tie_tolerance(ranker: Ranker) -> float:
@@ -201,6 +225,11 @@ class Composite:
     def cacheable(self) -> bool:
         """Whether scores may be reused in a later run."""
         return all(map(is_cacheable, self.parts))
+
+    @property
+    def wants_fields(self) -> bool:
+        """Whether any of the parts reads fields."""
+        return any(map(wants_fields, self.parts))
 
 
 def is_strings(given: object, least: int) -> bool:

@@ -32,6 +32,7 @@ from whyrank.core import (
     timed,
 )
 from whyrank.rankers import files_digest, source_digest
+from whyrank.rankers.fields import DocFields, attach, plain_text, wants_fields
 from whyrank.scoring.batches import Batch, BatchScores, Failure, one_line, score_batch, time_out
 from whyrank.scoring.pairs import Pairs, unique_pairs
 from whyrank.scoring.store import ScoreStore
@@ -272,9 +273,13 @@ class Engine:
     memory: ScoreStore | None = None
     progress: Progress | None = None
 
-    def score(self, ranker: Ranker, queries: Sequence[str], docs: Sequence[str], query: Codes, doc: Codes) -> Scores:
-        """Score the pairs `(queries[query[i]], docs[doc[i]])`."""
-        start = time.perf_counter()
+    def score(
+        self, ranker: Ranker, queries: Sequence[str], docs: Sequence[str], query: Codes, doc: Codes,
+        fields: DocFields | None = None,
+    ) -> Scores:  # fmt: skip
+        """Score the pairs `(queries[query[i]], docs[doc[i]])`; `fields` say which documents `docs` are."""
+        start, reads = time.perf_counter(), wants_fields(ranker)
+        docs = attach(docs, fields) if reads else docs
         batch_size = self._batch_size(ranker)
         pairs = unique_pairs(queries, docs, query, doc)
         lasting = getattr(ranker, "cacheable", True) and not _FLEETING.search(identity_of(ranker))
@@ -288,7 +293,8 @@ class Engine:
             job.work(missing, batch_size, self.executor, self.progress)
         self._working.update([job.identity] if job.patience is None else [])
         values, reused = job.values[pairs.inverse], len(pairs.keys) - job.scored
-        return Scores(values, job.failures(), job.scored, reused, time.perf_counter() - start)
+        failures = [each._replace(doc=plain_text(each.doc)) if reads else each for each in job.failures()]
+        return Scores(values, failures, job.scored, reused, time.perf_counter() - start)
 
     def for_run(self, memory: ScoreStore, progress: Progress) -> Engine:
         """The same engine for the length of a run; what it knows of rankers is shared."""

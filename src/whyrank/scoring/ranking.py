@@ -20,6 +20,7 @@ from whyrank.rankers import (
     open_ranker,
     stacked,
 )
+from whyrank.rankers.fields import DocFields
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of
 from whyrank.scoring.batches import Failure
 from whyrank.scoring.engine import Engine
@@ -71,7 +72,8 @@ def rerank(
     query = np.repeat(np.arange(len(wanted), dtype=np.int32), [len(docs) for docs in wanted.values()])
     doc = np.array([row[d] for docs in wanted.values() for d in docs], dtype=np.int32)
     texts = [collection.docs[d] for d in doc_ids]
-    scores = engine.score(ranker, [collection.queries[q] for q in wanted], texts, query, doc)
+    queries, fields = [collection.queries[q] for q in wanted], DocFields(doc_ids, collection.fields)
+    scores = engine.score(ranker, queries, texts, query, doc, fields)
     return _as_run(wanted, scores.values.tolist()), scores.failures
 
 

@@ -11,15 +11,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from whyrank.core import Floats, Ranker, Study, WhyrankError, seed_for
 from whyrank.data import Collection, first_stage, open_run
 from whyrank.rankers import tie_tolerance
+from whyrank.rankers.fields import DocFields
 from whyrank.scoring import Engine, one_line
-from whyrank.studies.contrasts import index_texts
 from whyrank.studies.pools import candidates_of
 from whyrank.studies.reading import reading_of
 
@@ -96,10 +96,11 @@ class Threshold:
 
 
 class CalibrationTexts(NamedTuple):
-    """Texts to calibrate on: query text -> document id -> text; and where they come from, in words."""
+    """Texts to calibrate on: query text -> document id -> text; where they come from, in words; fields by id."""
 
     texts: Mapping[str, Mapping[str, str]]
     source: str
+    fields: Mapping[str, Mapping[str, Any]] = {}
 
     def draw(self, pairs: int, seed: int) -> CalibrationTexts:
         """All queries, or some that have about so many texts together, drawn at random."""
@@ -110,7 +111,7 @@ class CalibrationTexts(NamedTuple):
             if drawn and sum(map(len, drawn.values())) + len(self.texts[query]) > pairs:
                 break
             drawn[query] = self.texts[query]
-        return CalibrationTexts(drawn, f"{len(drawn)} of {len(self.texts)} queries of {self.source}")
+        return CalibrationTexts(drawn, f"{len(drawn)} of {len(self.texts)} queries of {self.source}", self.fields)
 
 
 def candidates_for_delta(collection: Collection, run: str | None = None) -> CalibrationTexts:
@@ -122,17 +123,21 @@ def candidates_for_delta(collection: Collection, run: str | None = None) -> Cali
     for query_id, ids in found.items():
         if query_id in queries:  # two queries of the same text are one to a ranker: it has the candidates of both
             texts.setdefault(queries[query_id], {}).update({d: docs[d] for d in ids if d in docs})
-    return CalibrationTexts(texts, f"{source} of {collection.name}")
+    return CalibrationTexts(texts, f"{source} of {collection.name}", collection.fields)
 
 
 def calibrate(
-    engine: Engine, ranker: Ranker, candidates: Mapping[str, Mapping[str, str]], source: str = ""
-) -> Calibration:
+    engine: Engine, ranker: Ranker, candidates: Mapping[str, Mapping[str, str]], source: str = "",
+    fields: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Calibration:  # fmt: skip
     """Score every query's candidates (query text -> doc id -> text); the differences of neighbours in the top ten."""
-    docs, doc = index_texts(text for texts in candidates.values() for text in texts.values())
+    listed = [item for texts in candidates.values() for item in texts.items()]
+    position = {item: i for i, item in enumerate(dict.fromkeys(listed))}
+    doc = np.array([position[item] for item in listed], dtype=np.int32)
     sizes = [len(texts) for texts in candidates.values()]
     query = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    scores = engine.score(ranker, list(candidates), docs, query, doc)
+    docs, known = [text for _, text in position], DocFields([doc_id for doc_id, _ in position], fields or {})
+    scores = engine.score(ranker, list(candidates), docs, query, doc, known)
     reason = scores.failures[0].reason if scores.failures else ""
     found = [np.empty(0)]
     for number in range(len(sizes)):
@@ -186,7 +191,7 @@ def thresholds(
         ways = "--candidates RUN (make one with 'whyrank rank --out RUN'), --delta-from COLLECTION or --delta VALUE"
         otherwise = f"{candidates.source}: no query has two texts to calibrate delta on; give {ways}"
         if any(len(texts) > 1 for texts in candidates.texts.values()):
-            made = calibrate(engine, ranker, candidates.texts, source=candidates.source)
+            made = calibrate(engine, ranker, candidates.texts, candidates.source, candidates.fields)
             calibration = made if len(made.diffs) else None
             why = f" ({one_line(made.reason)})" if made.reason else ""
             reason = f"ranker {ranker.name!r} gave no two finite scores for any query of {candidates.source}{why}"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from whyrank.core import WhyrankError
 from whyrank.data import Collection
+from whyrank.rankers.fields import DocFields
 from whyrank.scoring import whose
 from whyrank.studies.contrasts import index_texts, text_position
 from whyrank.studies.pools import candidates_of
@@ -64,14 +65,15 @@ def seconds_per_pair(plan: Plan) -> dict[str, float]:
     pairs = _some_pairs(plan.collection, plan.seed)
     if len(pairs) < 2:
         return {}
-    (queries, query), (docs, doc) = index_texts(q for q, _ in pairs), index_texts(d for _, d in pairs)
+    (queries, query), (doc_ids, doc) = index_texts(q for q, _ in pairs), index_texts(d for _, d in pairs)
+    docs, fields = [plan.collection.docs[d] for d in doc_ids], DocFields(doc_ids, plan.collection.fields)
     found = {}
     for ranker in plan.rankers:
         own = plan.engine if whose(ranker) == "a service's" else replace(plan.engine, store=None)
         try:
-            own.score(ranker, queries, docs, query[:1], doc[:1])  # loads what there is to load
+            own.score(ranker, queries, docs, query[:1], doc[:1], fields)  # loads what there is to load
             start = time.perf_counter()
-            scored = own.score(ranker, queries, docs, query[1:], doc[1:]).scored
+            scored = own.score(ranker, queries, docs, query[1:], doc[1:], fields).scored
         except WhyrankError:
             continue  # the audit itself says what is wrong
         found[ranker.name] = (time.perf_counter() - start) / (len(pairs) - 1) if scored else 0.0
@@ -79,12 +81,12 @@ def seconds_per_pair(plan: Plan) -> dict[str, float]:
 
 
 def _some_pairs(collection: Collection, seed: int) -> list[tuple[str, str]]:
-    """A few pairs of a query and a text, those that are drawn first."""
+    """A few pairs of a query and the id of a text, those that are drawn first."""
     members = candidates_of(collection) or candidates_of(collection, "all")
     ids = [(q, d) for q, docs in islice(members.items(), BATCH) for d in docs if q in collection.queries]
     chosen = sorted(ids, key=lambda each: text_position(seed, *each))[:BATCH]
-    texts = [(collection.queries[q], collection.docs[d]) for q, d in chosen if d in collection.docs]
-    return texts or list(zip(collection.queries.values(), islice(collection.docs.values(), BATCH), strict=False))
+    found = [(collection.queries[q], d) for q, d in chosen if d in collection.docs]
+    return found or list(zip(collection.queries.values(), islice(collection.docs, BATCH), strict=False))
 
 
 def _duration(seconds: float) -> str:

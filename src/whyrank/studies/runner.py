@@ -12,6 +12,7 @@ import numpy as np
 
 from whyrank.core import ALPHA, Flags, Floats, Ranker, Study, adjust, timed, working_with
 from whyrank.data import Collection, Grades
+from whyrank.rankers.fields import DocFields, wants_fields
 from whyrank.scoring import Engine, Failure, Scores
 from whyrank.studies.contrasts import Categories, Contrasts, TextIds, distinct_rows, index_texts
 from whyrank.studies.delta import Threshold
@@ -148,7 +149,9 @@ def _width(reading: Reading, rows: Flags, symmetric: bool, alpha: float) -> floa
 def read_scores(plan: Plan, study: Study, ranker: Ranker, contrasts: Contrasts) -> tuple[Reading, list[Failure]]:
     """The scores of all contrasts as the study reads them, and the pairs that have none."""
     scores = scores_by_ids(ranker, contrasts)
-    if scores is None:
+    if scores is None and wants_fields(ranker):
+        scores = scores_with_fields(plan.engine, ranker, contrasts, plan.collection)
+    elif scores is None:
         scores = contrasts.scored(partial(plan.engine.score, ranker))
     delta = plan.threshold(study, ranker).delta
     values = scores.values.reshape(-1, contrasts.size)
@@ -277,6 +280,25 @@ class _Controls:
                     built |= new
             elif not parts:
                 parts.append(control.contrasts(self._plan.collection))
+
+
+def scores_with_fields(engine: Engine, ranker: Ranker, contrasts: Contrasts, collection: Collection) -> Scores:
+    """Scores of all texts by a ranker that reads fields; a text that was made from a document has those of it.
+
+    The id of a made text is that of the document, or begins with it: `d7*2` is `d7` twice, `d7+word` has a word more.
+    """
+    label = contrasts.labels.get("doc_ids")
+    if not isinstance(label, Categories) or label.codes.shape != contrasts.doc.shape:
+        return contrasts.scored(partial(engine.score, ranker))
+    origins = [
+        next((each for each in (d, d.rpartition("*")[0], d.rpartition("+")[0]) if each in collection.docs), "")
+        for d in label.names
+    ]
+    first, doc = distinct_rows([label.codes.ravel(), contrasts.doc.ravel()])
+    ids = [origins[code] for code in label.codes.ravel()[first].tolist()]
+    docs = [contrasts.docs[code] for code in contrasts.doc.ravel()[first].tolist()]
+    query, fields = np.repeat(contrasts.query, contrasts.size), DocFields(ids, collection.fields)
+    return engine.score(ranker, contrasts.queries, docs, query, doc.astype(np.int32), fields)
 
 
 # Scores by ids: for a ranker that knows documents by id, where contrasts say which documents they compare.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from whyrank.core import Floats, Ranker, WhyrankError, parse_call
-from whyrank.rankers import Setting, open_ranker, rankers
+from whyrank.rankers import Setting, as_ranker, open_ranker, rankers
 from whyrank.testing.examples import PAIRS, sample
 
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
@@ -109,4 +109,5 @@ def _registered(name: str) -> bool:
 
 
 def _scores(ranker: Ranker, pairs: Sequence[tuple[str, str]]) -> Floats:
-    return np.asarray(ranker.score([query for query, _ in pairs], [text for _, text in pairs]), dtype=np.float64)
+    scorer = as_ranker(ranker)
+    return np.asarray(scorer.score([query for query, _ in pairs], [text for _, text in pairs]), dtype=np.float64)
