@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, MethodType
@@ -16,6 +16,8 @@ from whyrank.core import Ranker, Registry, WhyrankError, parse_call, split_name
 from whyrank.data import Collection, open_collection
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.lexical import Background
+from whyrank.rankers.modules import TransformerRanker
+from whyrank.rankers.neural.loaded import LoadedModel, kind_of
 from whyrank.text import Analyzer, analyzers
 
 rankers: Registry[Any] = Registry(
@@ -142,6 +144,7 @@ class FunctionRanker:
     """A function of queries and texts as a ranker; what it depends on is not known, so its scores are not stored."""
 
     function: Callable[..., Any]
+    arithmetic: ClassVar[str] = "theirs"
     cacheable: ClassVar[bool] = False
 
     @property
@@ -155,15 +158,22 @@ class FunctionRanker:
 
 
 def as_ranker(given: object, setting: Setting | None = None) -> Ranker:
-    """The ranker that a call string, a function or an object stands for."""
+    """The ranker that a call string, a function or an object stands for.
+
+    Objects are rankers, models of sentence-transformers, and PyTerrier transformers.
+    """
     if isinstance(given, str):
         return open_ranker(given, setting)
     if isinstance(given, FunctionType | MethodType):
         return FunctionRanker(given)
-    if not isinstance(given, Ranker):
-        ways = "or give a call string, or a function"
-        raise WhyrankError(f"ranker {given!r} needs a name and a method score(queries, docs); {ways}")
-    return given
+    if kind_of(given) is not None:
+        return LoadedModel(given)
+    if isinstance(given, Ranker):
+        return given
+    if callable(getattr(given, "transform", None)) and not isinstance(given, type):
+        return TransformerRanker(given)
+    ways = "or give a call string, a function, a model of sentence-transformers or a PyTerrier transformer"
+    raise WhyrankError(f"ranker {given!r:.200} needs a name and a method score(queries, docs); {ways}")
 
 
 def tie_tolerance(ranker: Ranker) -> float:
@@ -222,8 +232,11 @@ def open_rankers(given: Sequence[str], setting: Setting) -> tuple[Ranker, ...]:
 
 
 def as_rankers(given: object, setting: Setting) -> list[Ranker]:
-    """The rankers that are given, one or a list of call strings, functions and objects; each has its own name."""
-    found = [as_ranker(each, setting) for each in (given if isinstance(given, list | tuple) else [given])]
+    """The rankers that are given: one, a list, or a mapping from their names; each has a name of its own."""
+    if isinstance(given, Mapping):
+        found = [cast(Ranker, NamedRanker(as_ranker(each, setting), name)) for name, each in given.items()]
+    else:
+        found = [as_ranker(each, setting) for each in (given if isinstance(given, list | tuple) else [given])]
     names = [ranker.name for ranker in found]
     if not names or len(set(names)) < len(names):
         raise WhyrankError(f"rankers {', '.join(names) or 'none'}: give one or more, each with a name of its own")

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from whyrank.core import MissingExtra, Ranker, UnknownName, WhyrankError, adjust
+from whyrank.core import Ranker, UnknownName, WhyrankError, adjust
 from whyrank.evaluation import Effectiveness, against
+from whyrank.report.arrow import data_frame
 from whyrank.report.audit import Audit, audit, open_audit
 from whyrank.report.sentences import changed, favours, prefers, where
 from whyrank.report.tables import escape_markdown
@@ -126,11 +127,11 @@ class Comparison:
 
     def to_pandas(self) -> Any:
         """The rows as a data frame."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingExtra("to_pandas", "pandas") from None
-        return pd.DataFrame([asdict(row) for row in self.rows])
+        return data_frame("pandas", [asdict(row) for row in self.rows])
+
+    def to_polars(self) -> Any:
+        """The rows as a data frame of polars."""
+        return data_frame("polars", [asdict(row) for row in self.rows])
 
     def to_markdown(self) -> str:
         """The headlines, and a table of the studies and measures."""

@@ -28,6 +28,7 @@ from whyrank.core import (
     Ranker,
     Serial,
     WhyrankError,
+    cache_folder,
     name_of,
     timed,
 )
@@ -246,6 +247,11 @@ class Scores(NamedTuple):
     scored: int
     reused: int
     seconds: float
+
+
+def default_engine() -> Engine:
+    """An engine that keeps scores in the user's cache folder, where the command line keeps them too."""
+    return Engine(ScoreStore(cache_folder() / "scores.sqlite"))
 
 
 @dataclass(frozen=True)
