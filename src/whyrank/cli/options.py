@@ -100,13 +100,11 @@ class Scoring:
 
         from whyrank.core import Processes, Ray, Serial, WhyrankError
         from whyrank.core import executor as executor_named
-        from whyrank.scoring import Engine, ScoreStore, default_engine
+        from whyrank.scoring import Engine, ScoreStore
 
         if self.store != "none":
             keeps(SCORES)
-            store = ScoreStore(self.store) if self.store else default_engine().store
-        else:
-            store = None
+        store = None if self.store == "none" else ScoreStore(self.store)
         made = executor_named(self.executor)
         if self.ray_address is not None:
             if not isinstance(made, Ray):

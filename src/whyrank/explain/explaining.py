@@ -37,8 +37,9 @@ def explain(
         engine: scores, and keeps the scores; by default in the user's cache folder, as the command line does.
 
     Example:
-        >>> found = explain("cross:bundled", "melting point of mercury", "Mercury melts at -38.83 °C.")
-        >>> print(found.to_text())  # doctest: +SKIP
+        >>> found = explain("bm25", "melting point of mercury", "Mercury melts at -38.83 °C.", collection="sample")
+        >>> [part.text for part in found.parts if part.share > 0]
+        ['Mercury', 'melts']
     """
     docs = [doc] if other is None else [doc, other]
     for given in (query, *docs):

@@ -107,9 +107,11 @@ def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
     """Make the ranker that a call string describes, ready to score; `prod=CALL` gives it the name `prod`.
 
     Example:
-        >>> collection = open_collection("sample")
-        >>> bm25 = open_ranker("bm25(k1=1.2,b=0.75)", Setting(collection))
-        >>> bm25.score(["berlin wall"], ["The wall fell in 1989."])  # doctest: +SKIP
+        >>> import whyrank
+        >>> from whyrank.rankers import Setting
+        >>> bm25 = open_ranker("bm25(k1=1.2,b=0.75)", Setting(whyrank.open_collection("sample")))
+        >>> bm25.score(["berlin wall"] * 2, ["The wall fell in 1989.", "Whales sing."]).round(2).tolist()
+        [2.5, 0.0]
     """
     setting, (name, call) = setting or Setting(), split_name(spec)
     made = rankers.create(call, **({} if setting.precision is None else {"precision": setting.precision}))

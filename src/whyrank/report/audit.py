@@ -124,6 +124,18 @@ class Audit:
 
     Two audits are equal where these are; `findings` have fingerprints of the contrasts that were scored. `record` is
     what `settings.json` of a result folder holds: settings, studies, thresholds, failures, notes and versions.
+
+    Example:
+        >>> import whyrank
+        >>> found = whyrank.audit("bm25", "sample", ["edited/typos", "edited/shuffle-words"], limit=50)
+        >>> found.studies, len(found)
+        (['edited/typos', 'edited/shuffle-words'], 2)
+        >>> [finding.score for finding in found["edited/shuffle-words"].findings]
+        [0.0]
+        >>> example = found["edited/typos"].examples(1)[0]
+        >>> [text.id for text in example.texts], example.effect
+        (['d300', 'd300'], -1)
+        >>> chart = found.plot("edited/*")
     """
 
     findings: list[Finding]
@@ -268,7 +280,15 @@ class Audit:
 
 
 def open_audit(folder: str | os.PathLike[str]) -> Audit:
-    """The audit of a result folder; scores and texts are read when they are needed."""
+    """The audit of a result folder; scores and texts are read when they are needed.
+
+    Example:
+        >>> import tempfile, whyrank
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     before = whyrank.audit("bm25", "sample", "edited/typos", limit=20, out=f"{folder}/results")
+        ...     open_audit(f"{folder}/results") == before
+        True
+    """
     path, record = Path(folder), read_settings(folder)
     found = read_findings(path), read_bias_results(path)
     measured = read_effectiveness(path)
@@ -337,7 +357,11 @@ def audit(
             documents; where nothing is judged, the first hundred of the run `candidates` or of the collection's.
 
     Example:
-        >>> [finding] = audit("bm25", "sample", "matched/length|relevance", tolerance="10%")  # doctest: +SKIP
+        >>> def longer(queries, docs):
+        ...     return [len(doc) for doc in docs]
+        >>> found = audit({"mine": longer, "bm25": "bm25"}, "sample", "matched/length|relevance", delta=0)
+        >>> [(finding.ranker, round(finding.score, 2)) for finding in found]
+        [('mine', 0.96), ('bm25', -0.05)]
     """
     if not isinstance(collection, str | Collection):
         raise WhyrankError(f"collection must be a spec or a Collection, not {collection!r}")

@@ -94,6 +94,12 @@ class Comparison:
     """What changed between two audits or rankers: `rows`, the largest significant differences first.
 
     Differences are those of the second from the first. `uncompared` says why a study of both is not compared.
+
+    Example:
+        >>> import whyrank
+        >>> found = whyrank.compare("bm25", "ql", "sample", "edited/typos", limit=20, delta=0)
+        >>> [(row.study, row.unit, row.n) for row in found.studies]
+        [('edited/typos', 'score', 20)]
     """
 
     first: str
@@ -204,6 +210,11 @@ def compare(
         correction: `holm`, `bonferroni`, `bh` or `none`; by default that of the second audit.
         seed: of all that is random.
         options: of two rankers: those of `audit`.
+
+    Example:
+        >>> found = compare("bm25", "bm25(b=0)", "sample", "matched/length|relevance", delta=0)
+        >>> found.first, found.second, [row.difference > 0 for row in found.studies]
+        ('bm25', 'bm25(b=0)', [True])
     """
     old, new = (_opened(each) for each in (first, second))
     if isinstance(old, Audit) and isinstance(new, Audit):

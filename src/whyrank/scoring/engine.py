@@ -28,7 +28,6 @@ from whyrank.core import (
     Ranker,
     Serial,
     WhyrankError,
-    cache_folder,
     name_of,
     timed,
 )
@@ -251,7 +250,7 @@ class Scores(NamedTuple):
 
 def default_engine() -> Engine:
     """An engine that keeps scores in the user's cache folder, where the command line keeps them too."""
-    return Engine(ScoreStore(cache_folder() / "scores.sqlite"))
+    return Engine(ScoreStore())
 
 
 @dataclass(frozen=True)
@@ -267,6 +266,13 @@ class Engine:
         warn: receives a line when it does not.
         memory: where scores are kept for the length of a run that cannot outlive it.
         progress: counts the pairs of a whole run; without it, each call shows its own.
+
+    Example:
+        >>> import numpy as np, whyrank
+        >>> engine, ranker = Engine(), whyrank.open_ranker("bm25")
+        >>> found = engine.score(ranker, ["cats"], ["cats purr", "dogs"], np.array([0, 0, 0]), np.array([0, 1, 0]))
+        >>> found.scored, found.values.round(2).tolist()
+        (2, [0.31, 0.0, 0.31])
     """
 
     store: ScoreStore | None = None
