@@ -63,7 +63,7 @@ $(VENV)/.base: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.base
 	$(PIP) install --constraint constraints.txt torch
-	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models,fast,wmd,ltr,http,pandas,ray,web]"
+	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models,fast,wmd,ltr,http,pandas,polars,pyterrier,datasets,ray,web]"
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.base

@@ -5,12 +5,15 @@ from __future__ import annotations
 import doctest
 import subprocess
 import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import whyrank
 from whyrank.core import WhyrankError
+from whyrank.studies import Pool
+from whyrank.studies.axioms import View
 from whyrank.studies.probes import probes
 
 
@@ -74,12 +77,23 @@ def test_audit_in_the_wrong_way(arguments):
         whyrank.audit(**{"rankers": "bm25", "studies": "matched/length|tf", **arguments})
 
 
-@pytest.mark.parametrize("name", ["evaluate", "fidelity", "learn", "open_table", "rank"])
+@pytest.mark.parametrize("name", sorted(set(whyrank.__all__) - {"Collection", "open_collection"}))
 def test_the_example_in_the_docstring_of(name):
-    function = getattr(whyrank, name)
-    [example] = doctest.DocTestFinder(recurse=False).find(function, name, globs={name: function, "whyrank": whyrank})
+    public = getattr(whyrank, name)
+    public = getattr(public, name) if isinstance(public, ModuleType) else public  # a package that can be called
+    globs = {each: getattr(whyrank, each) for each in whyrank.__all__} | {"whyrank": whyrank}
+    [example] = doctest.DocTestFinder(recurse=False).find(public, name, module=False, globs=globs)
     found = doctest.DocTestRunner().run(example)
     assert (found.failed, found.attempted > 0) == (0, True)
+
+
+@pytest.mark.parametrize("described", [View, Pool])
+def test_what_authors_may_use_is_shown_by_examples(described):
+    finder = doctest.DocTestFinder(recurse=False)
+    [example] = finder.find(described, described.__name__, globs=dict(vars(sys.modules[described.__module__])))
+    assert doctest.DocTestRunner().run(example).failed == 0
+    public = {name for name in vars(described) if not name.startswith("_")} - {"memo", "views", "term_ids"}
+    assert {name for name in public if f"`{name}" not in described.__doc__} == set()
 
 
 CATS = whyrank.Collection.of(

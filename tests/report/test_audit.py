@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import whyrank
 from toy_bias import BRANDS, PLANTED, toy_collection, toy_table
-from whyrank.core import MissingExtra, UnknownName
+from whyrank.core import MissingExtra, UnknownName, WhyrankError
 from whyrank.studies import Catalogue
 from whyrank.studies.axioms import axioms
 
@@ -149,10 +150,52 @@ def test_findings_as_a_data_frame(audit):
     assert frame["study"].tolist() == [finding.study for finding in audit]
 
 
-def test_a_data_frame_needs_pandas(audit, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtra, match="pandas"):
-        audit.to_pandas()
+def test_findings_as_a_data_frame_of_polars(audit):
+    polars = pytest.importorskip("polars")
+    frame = audit.to_polars()
+    assert isinstance(frame, polars.DataFrame)
+    assert frame["score"].to_list() == [finding.score for finding in audit]
+    assert frame.columns == list(audit.to_pandas().columns)
+
+
+def test_a_data_frame_needs_its_package(audit, monkeypatch):
+    for package in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(MissingExtra, match=package):
+            getattr(audit, f"to_{package}")()
+
+
+def test_a_notebook_shows_headlines_and_the_heat_map(audit):
+    page = audit._repr_html_()
+    assert page.startswith("<p>Audit(3 studies of toy0, longer on toys)</p><ul><li>")
+    assert all(f"<li>{line}" in page.replace("&#39;", "'") for line in str(audit).split("\n"))
+    assert page.count("<svg ") == 1
+    assert not set(re.findall(r"https?://[^\"' )]+", page)) - {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+    values = audit.plot().to_dict()["layer"][0]["encoding"]
+    assert (values["x"]["field"], values["y"]["field"]) == ("ranker", "study")
+
+
+def test_hostile_names_stay_text_in_a_notebook():
+    def hostile(queries, docs):
+        return [len(doc) for doc in docs]
+
+    hostile.__name__ = "</svg><script>alert(1)</script>"
+    page = whyrank.audit(hostile, toy_collection(), SHUFFLED, delta=0.1)._repr_html_()
+    assert "<script" not in page
+    assert "alert(1)" in page
+
+
+def test_charts_of_studies_by_pattern(audit):
+    assert "words shuffled" in str(audit.plot("edited/*").to_dict())
+    assert "words shuffled" not in str(audit.plot("bias/*").to_dict())
+    assert len(audit.plot("*").to_dict()["vconcat"]) == 2
+    with pytest.raises(WhyrankError, match="ties alone"):
+        audit.plot("axiom/*")
+    with pytest.raises(UnknownName, match="axiom/TFC1"):
+        audit.plot("axiom/TFC9")
 
 
 def test_without_names_all_that_the_collection_allows(monkeypatch):

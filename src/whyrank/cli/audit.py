@@ -186,8 +186,7 @@ class AuditCommand(StudyOptions):
         from whyrank.cli import show
 
         level = self.alpha, self.correction
-        said = [str(headline) for headline in audit.headlines]
-        print(printable("\n".join(said or ["No ranker shows a significant preference."])))
+        print(printable(str(audit)))
         short = audit.names if sys.stdout.isatty() else {}  # a pipe gets every column, and call strings
         found = [replace(each, ranker=short.get(each.ranker, each.ranker)) for each in audit.findings]
         results = [replace(each, ranker=short.get(each.ranker, each.ranker)) for each in audit.details]

@@ -142,13 +142,13 @@ class Scoring:
         """An engine with the user's score store, another one, or none; a time limit needs a process to kill."""
         from dataclasses import replace
 
-        from whyrank.core import Processes, Ray, Serial, WhyrankError, cache_folder
+        from whyrank.core import Processes, Ray, Serial, WhyrankError
         from whyrank.core import executor as executor_named
         from whyrank.scoring import Engine, ScoreStore
 
         if self.store != "none":
             keeps(SCORES)
-        store = None if self.store == "none" else ScoreStore(self.store or cache_folder() / "scores.sqlite")
+        store = None if self.store == "none" else ScoreStore(self.store)
         made = executor_named(self.executor)
         if self.ray_address is not None:
             if not isinstance(made, Ray):

@@ -29,17 +29,18 @@ def printable(text: str) -> str:
 class Progress:
     """Counts steps and shows share, rate and time left.
 
-    On a terminal this is one line, drawn by rich from the third second on and gone at the end; elsewhere, such as in
-    a log, a line every thirty seconds.
+    On a terminal this is one line, drawn by rich from the third second on and gone at the end, and in a notebook one
+    that is written again and again; elsewhere, such as in a log, a line every thirty seconds.
     """
 
     def __init__(self, what: str, total: int | None = None, stream: TextIO | None = None, unit: str = "") -> None:
         self.what, self.total, self.done, self.unit = what, total, 0, unit and f" {unit}"
         self._stream = stream if stream is not None else sys.stderr
         self._drawn = bool(self._stream) and self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._notebook = self._stream is sys.stderr and type(self._stream).__module__.startswith("ipykernel.")
         self._live: Live | None = None
         self._start = time.monotonic()
-        self._next = self._start + (AFTER if self._drawn else REPEAT)
+        self._next = self._start + (AFTER if self._drawn or self._notebook else REPEAT)
 
     def __enter__(self) -> Self:
         return self
@@ -55,12 +56,12 @@ class Progress:
         now = time.monotonic()
         if now <= self._next or not self._stream:
             return
-        self._next = now + (REDRAW if self._drawn else REPEAT)
+        self._next = now + (REDRAW if self._drawn or self._notebook else REPEAT)
         text = printable(self.line(now - self._start))
         if self._drawn:
             self._draw(text)
         else:
-            self._stream.write(f"{text}\n")
+            self._stream.write(f"\r{text:<100}" if self._notebook else f"{text}\n")
             self._stream.flush()
 
     def line(self, seconds: float) -> str:

@@ -16,7 +16,7 @@ from whyrank.explain.words import words_of
 from whyrank.rankers import RunRanker, Setting, as_ranker, tie_tolerance
 from whyrank.rankers.fields import wants_fields
 from whyrank.rankers.lexical import Explaining
-from whyrank.scoring import Engine
+from whyrank.scoring import Engine, default_engine
 
 LEAST_CALLS = 10
 
@@ -35,11 +35,12 @@ def explain(
         collection: where lexical rankers count terms.
         calls: most distinct texts that are scored.
         seed: of the words that are left out at random.
-        engine: who scores, and where scores are kept; by default they are not.
+        engine: scores, and keeps the scores; by default in the user's cache folder, as the command line does.
 
     Example:
-        >>> found = explain("cross:bundled", "melting point of mercury", "Mercury melts at -38.83 °C.")
-        >>> print(found.to_text())  # doctest: +SKIP
+        >>> found = explain("bm25", "melting point of mercury", "Mercury melts at -38.83 °C.", collection="sample")
+        >>> [part.text for part in found.parts if part.share > 0]
+        ['Mercury', 'melts']
     """
     docs = [doc] if other is None else [doc, other]
     for given in (query, *docs):
@@ -50,7 +51,7 @@ def explain(
     opened = as_ranker(ranker, Setting(where, typed=True))
     if any(isinstance(each, RunRanker) for each in (opened, *getattr(opened, "parts", ()))):
         raise WhyrankError(f"ranker {name_of(opened)!r} cannot score changed texts: a run scores its own pairs alone")
-    box = BlackBox(opened, query, engine or Engine(), calls)
+    box = BlackBox(opened, query, engine or default_engine(), calls)
     scores, exact = box.whole(docs), isinstance(opened, Explaining)
     parts: Sequence[Part]
     if isinstance(opened, Explaining):

@@ -157,27 +157,7 @@ class PyTerrierRanker(ModuleRanker):
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Give all distinct pairs to the transformer in one frame."""
-        transformer, query, doc = self._transformer, distinct(queries), distinct(docs)
-        pairs = list(zip(query.codes.tolist(), doc.codes.tolist(), strict=True))
-        if not pairs:
-            return np.zeros(0)
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError:
-            raise MissingExtra("ranker 'pyterrier'", "pyterrier") from None
-        rows = [(f"q{q}", query.texts[q], f"d{d}", doc.texts[d]) for q, d in dict.fromkeys(pairs)]
-        columns = ["qid", "query", "docno", "text"]
-        frame = transformer.transform(pandas.DataFrame(rows, columns=columns, dtype=object))  # any text, however odd
-        for name in ("qid", "docno", "score"):
-            if name not in getattr(frame, "columns", ()):
-                raise WhyrankError(f"ranker {self.name!r} gave back no column {name!r}; it must score the pairs")
-        keys = list(zip(frame["qid"].astype(str), frame["docno"].astype(str), strict=True))
-        if len(set(keys)) < len(keys):
-            raise WhyrankError(f"ranker {self.name!r} gave back two rows for one pair; it must give one score each")
-        found = dict(zip(keys, frame["score"].astype(float), strict=True))
-        scores = np.array([found.get((f"q{q}", f"d{d}"), np.nan) for q, d in pairs])
-        missing = [i for i, (q, d) in enumerate(pairs) if (f"q{q}", f"d{d}") not in found]
-        return Answered(scores, dict.fromkeys(missing, "the transformer gave no row for this pair")).scores_or_raise()
+        return TransformerRanker(self._transformer, self.name).score(queries, docs)
 
     @cached_property
     def _transformer(self) -> Any:
@@ -191,6 +171,46 @@ class PyTerrierRanker(ModuleRanker):
             name = self.resource.rpartition(":")[2]
             raise WhyrankError(f"{what}: {name!r} is no transformer; it needs transform(df)")
         return found
+
+
+@dataclass(frozen=True)
+class TransformerRanker:
+    """A PyTerrier transformer as a ranker; what it depends on is not known, so its scores are not stored."""
+
+    transformer: Any
+    name: str = ""
+    batch_size: ClassVar[int] = 64
+    arithmetic: ClassVar[str] = "theirs"
+    cacheable: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """By default it has the name of its class."""
+        object.__setattr__(self, "name", self.name or type(self.transformer).__name__)
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
+        """Give all distinct pairs to the transformer in one frame."""
+        query, doc = distinct(queries), distinct(docs)
+        pairs = list(zip(query.codes.tolist(), doc.codes.tolist(), strict=True))
+        if not pairs:
+            return np.zeros(0)
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            raise MissingExtra("ranker 'pyterrier'", "pyterrier") from None
+        rows = [(f"q{q}", query.texts[q], f"d{d}", doc.texts[d]) for q, d in dict.fromkeys(pairs)]
+        columns = ["qid", "query", "docno", "text"]
+        given = pandas.DataFrame(rows, columns=columns, dtype=object)  # any text, however odd
+        frame = self.transformer.transform(given)
+        for name in ("qid", "docno", "score"):
+            if name not in getattr(frame, "columns", ()):
+                raise WhyrankError(f"ranker {self.name!r} gave back no column {name!r}; it must score the pairs")
+        keys = list(zip(frame["qid"].astype(str), frame["docno"].astype(str), strict=True))
+        if len(set(keys)) < len(keys):
+            raise WhyrankError(f"ranker {self.name!r} gave back two rows for one pair; it must give one score each")
+        found = dict(zip(keys, frame["score"].astype(float), strict=True))
+        scores = np.array([found.get((f"q{q}", f"d{d}"), np.nan) for q, d in pairs])
+        missing = [i for i, (q, d) in enumerate(pairs) if (f"q{q}", f"d{d}") not in found]
+        return Answered(scores, dict.fromkeys(missing, "the transformer gave no row for this pair")).scores_or_raise()
 
 
 # Importing modules, and digests of all that a module depends on.

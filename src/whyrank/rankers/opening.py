@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,8 @@ from whyrank.data import Collection, open_collection
 from whyrank.rankers.fields import reads_fields, score_with_fields, wants_fields
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.lexical import Background
+from whyrank.rankers.modules import TransformerRanker
+from whyrank.rankers.neural.loaded import LoadedModel, kind_of
 from whyrank.text import Analyzer, analyzers
 
 rankers: Registry[Any] = Registry(
@@ -107,9 +109,11 @@ def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
     """Make the ranker that a call string describes, ready to score; `prod=CALL` gives it the name `prod`.
 
     Example:
-        >>> collection = open_collection("sample")
-        >>> bm25 = open_ranker("bm25(k1=1.2,b=0.75)", Setting(collection))
-        >>> bm25.score(["berlin wall"], ["The wall fell in 1989."])  # doctest: +SKIP
+        >>> import whyrank
+        >>> from whyrank.rankers import Setting
+        >>> bm25 = open_ranker("bm25(k1=1.2,b=0.75)", Setting(whyrank.open_collection("sample")))
+        >>> bm25.score(["berlin wall"] * 2, ["The wall fell in 1989.", "Whales sing."]).round(2).tolist()
+        [2.5, 0.0]
     """
     setting, (name, call) = setting or Setting(), split_name(spec)
     made = rankers.create(call, **({} if setting.precision is None else {"precision": setting.precision}))
@@ -159,6 +163,7 @@ class FunctionRanker:
     """A function of queries and texts as a ranker; what it depends on is not known, so its scores are not stored."""
 
     function: Callable[..., Any]
+    arithmetic: ClassVar[str] = "theirs"
     cacheable: ClassVar[bool] = False
 
     @property
@@ -179,15 +184,22 @@ class FunctionRanker:
 
 
 def as_ranker(given: object, setting: Setting | None = None) -> Ranker:
-    """The ranker that a call string, a function or an object stands for."""
+    """The ranker that a call string, a function or an object stands for.
+
+    Objects are rankers, models of sentence-transformers, and PyTerrier transformers.
+    """
     if isinstance(given, str):
         return open_ranker(given, setting)
     if isinstance(given, FunctionType | MethodType):
         return FunctionRanker(given)
-    if not isinstance(given, Ranker):
-        ways = "or give a call string, or a function"
-        raise WhyrankError(f"ranker {given!r} needs a name and a method score(queries, docs); {ways}")
-    return with_fields(given)
+    if kind_of(given) is not None:
+        return LoadedModel(given)
+    if isinstance(given, Ranker):
+        return with_fields(given)
+    if callable(getattr(given, "transform", None)) and not isinstance(given, type):
+        return TransformerRanker(given)
+    ways = "or give a call string, a function, a model of sentence-transformers or a PyTerrier transformer"
+    raise WhyrankError(f"ranker {given!r:.200} needs a name and a method score(queries, docs); {ways}")
 
 
 def tie_tolerance(ranker: Ranker) -> float:
@@ -251,8 +263,11 @@ def open_rankers(given: Sequence[str], setting: Setting) -> tuple[Ranker, ...]:
 
 
 def as_rankers(given: object, setting: Setting) -> list[Ranker]:
-    """The rankers that are given, one or a list of call strings, functions and objects; each has its own name."""
-    found = [as_ranker(each, setting) for each in (given if isinstance(given, list | tuple) else [given])]
+    """The rankers that are given: one, a list, or a mapping from their names; each has a name of its own."""
+    if isinstance(given, Mapping):
+        found = [cast(Ranker, NamedRanker(as_ranker(each, setting), name)) for name, each in given.items()]
+    else:
+        found = [as_ranker(each, setting) for each in (given if isinstance(given, list | tuple) else [given])]
     names = [ranker.name for ranker in found]
     if not names or len(set(names)) < len(names):
         raise WhyrankError(f"rankers {', '.join(names) or 'none'}: give one or more, each with a name of its own")

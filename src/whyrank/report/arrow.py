@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from whyrank.core import Codes
+from whyrank.core import Codes, MissingExtra
 from whyrank.evaluation import Effectiveness
 from whyrank.studies import Categories, Contrasts, Finding, Labels, Reading, arrow
 
@@ -23,6 +24,15 @@ def rows_table(rows: Sequence[Any], kind: type) -> Any:
     values = [row._asdict() if hasattr(row, "_asdict") else vars(row) for row in rows]
     stored = [{name: _storable(value) for name, value in row.items()} for row in values]
     return pa.Table.from_pylist(stored, schema=_schema(kind))
+
+
+def data_frame(package: str, rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Records with the same names as a data frame of pandas or polars."""
+    try:
+        made = importlib.import_module(package)
+    except ImportError:
+        raise MissingExtra(f"to_{package}", package) from None
+    return made.DataFrame({name: [row[name] for row in rows] for name in (rows[0] if rows else ())})
 
 
 def findings_table(findings: Sequence[Finding]) -> Any:

@@ -7,6 +7,7 @@ audit.save("results")
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,10 +19,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup
 
 from whyrank.core import (
     Floats,
-    MissingExtra,
     Progress,
     Ranker,
     Study,
@@ -36,9 +37,9 @@ from whyrank.data import Collection, open_collection
 from whyrank.evaluation import Effectiveness, OverlapRow, PlanEffectiveness, Spread, effectiveness_of_plan
 from whyrank.evaluation.fidelity import PerQuery, compare_runs
 from whyrank.evaluation.stability import stability
-from whyrank.rankers import Setting, as_ranker
+from whyrank.rankers import Setting, as_ranker, as_rankers
 from whyrank.rankers.neural import lines_of
-from whyrank.report.arrow import plain
+from whyrank.report.arrow import data_frame, plain
 from whyrank.report.examples import SHOWN_EXAMPLES, Example, choose
 from whyrank.report.folder import (
     OVERLAP,
@@ -61,7 +62,7 @@ from whyrank.report.folder import (
 from whyrank.report.html import render
 from whyrank.report.sentences import Headline, headlines
 from whyrank.report.words import short_names
-from whyrank.scoring import Engine, Failure, ScoreStore
+from whyrank.scoring import Engine, Failure, ScoreStore, default_engine
 from whyrank.studies import (
     DEMO_TOLERANCE,
     Answer,
@@ -89,6 +90,7 @@ from whyrank.tables import TermTable, open_table
 if TYPE_CHECKING:
     from whyrank.report.comparison import Comparison
 
+SHOWN_ROWS = 30  # studies that a notebook shows
 OPTIONS = ("tolerance", "margin", "analyzer", "compat", "pairs", "candidates", "respace", "pipeline", "query",
            "entity", "max_tokens", "conclusion")  # fmt: skip
 
@@ -131,6 +133,18 @@ class Audit:
     Two audits are equal where these are; `findings` have fingerprints of the contrasts that were scored. `record` is
     what `settings.json` of a result folder holds: settings, studies, thresholds, failures, notes and versions. Of a
     large `table`, a result folder has the strongest entries.
+
+    Example:
+        >>> import whyrank
+        >>> found = whyrank.audit("bm25", "sample", ["edited/typos", "edited/shuffle-words"], limit=50)
+        >>> found.studies, len(found)
+        (['edited/typos', 'edited/shuffle-words'], 2)
+        >>> [finding.score for finding in found["edited/shuffle-words"].findings]
+        [0.0]
+        >>> example = found["edited/typos"].examples(1)[0]
+        >>> [text.id for text in example.texts], example.effect
+        (['d300', 'd300'], -1)
+        >>> chart = found.plot("edited/*")
     """
 
     findings: list[Finding]
@@ -208,6 +222,18 @@ class Audit:
         first, *others = self.scores or [""]
         return {ranker: compare_runs(self.scores[first], self.scores[ranker], ks=()) for ranker in others}
 
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.headlines)) or "No ranker shows a significant preference."
+
+    def _repr_html_(self) -> str:
+        """The headlines and the heat map of the largest scores, for notebooks."""
+        from whyrank.report.charts import heat_map, picture
+
+        items = Markup("").join(Markup("<li>{}</li>").format(line) for line in str(self).split("\n"))
+        drawn = heat_map(self, SHOWN_ROWS)
+        chart = picture(drawn, f"Scores of the studies: {self!r}") if drawn is not None else ""
+        return str(Markup("<p>{}</p><ul>{}</ul>{}").format(repr(self), items, chart))
+
     def __getitem__(self, study: str) -> StudyView:
         if study not in self.studies:
             raise UnknownName("study of this audit", study, self.studies)
@@ -215,11 +241,11 @@ class Audit:
 
     def to_pandas(self) -> Any:
         """The findings as a data frame, one row each."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingExtra("to_pandas", "pandas") from None
-        return pd.DataFrame([finding.as_dict() for finding in self.findings])
+        return data_frame("pandas", [finding.as_dict() for finding in self.findings])
+
+    def to_polars(self) -> Any:
+        """The findings as a data frame of polars, one row each."""
+        return data_frame("polars", [finding.as_dict() for finding in self.findings])
 
     def compare(self, other: Audit | str | os.PathLike[str], rankers: Sequence[str] = ()) -> Comparison:
         """How the rankers of another audit differ from those of this one; `rankers` as those of `whyrank.compare`."""
@@ -234,15 +260,27 @@ class Audit:
         write_text(Path(path), render(self, examples, TABLE_PAGE if beside else None))
 
     def plot(self, name: str | None = None) -> Any:
-        """A chart of the report as an Altair chart: by name, such as `word-order`, or the one of the first theme."""
-        from whyrank.report.charts import charts_of
+        """An Altair chart: of some studies by pattern (`edited/*`), or one of the report by name (`word-order`).
 
+        Without a name, the heat map of all studies.
+        """
+        from whyrank.report.charts import charts_of, heat_map, stacked
+
+        if name is None:
+            return heat_map(self)
         found = charts_of(self)
-        if name is None and found:
-            return next(iter(found.values()))
-        if name not in found:
-            raise UnknownName("chart of this audit", str(name), list(found))
-        return found[name]
+        if name in found:
+            return found[name]
+        names = set(fnmatch.filter(self.studies, name))
+        findings = [finding for finding in self.findings if finding.study in names]
+        details = [each for each in self.details if each.study in names]
+        some = replace(self, findings=findings, details=details, sweep=[], overlap=())
+        drawn = charts_of(some)
+        if names and not drawn:
+            raise WhyrankError(f"studies {name!r} have nothing to draw: no contrasts, or ties alone")
+        if not drawn:
+            raise UnknownName("chart or study of this audit", name, [*found, *self.studies])
+        return stacked(list(drawn.values()))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the result folder, from which `open_audit` reads an equal audit."""
@@ -275,7 +313,15 @@ class Audit:
 
 
 def open_audit(folder: str | os.PathLike[str]) -> Audit:
-    """The audit of a result folder; scores and texts are read when they are needed."""
+    """The audit of a result folder; scores and texts are read when they are needed.
+
+    Example:
+        >>> import tempfile, whyrank
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     before = whyrank.audit("bm25", "sample", "edited/typos", limit=20, out=f"{folder}/results")
+        ...     open_audit(f"{folder}/results") == before
+        True
+    """
     path, record = Path(folder), read_settings(folder)
     return Audit(
         read_findings(path),
@@ -309,7 +355,7 @@ def _read_stored(folder: Path, study: str, ranker: str, texts: Sequence[str]) ->
 
 
 def audit(
-    rankers: str | Ranker | Callable[..., Any] | Sequence[str | Ranker | Callable[..., Any]],
+    rankers: Any,
     collection: str | Collection = "sample",
     studies: str | Study | Sequence[str | Study] | None = None,
     *,
@@ -330,7 +376,8 @@ def audit(
     """Put studies to rankers and give what they answer, p-values corrected over all of it.
 
     Args:
-        rankers: call strings, objects with `name` and `score`, or functions of queries and texts.
+        rankers: call strings, objects with `name` and `score`, functions of queries and texts, models of
+            sentence-transformers, or PyTerrier transformers; one, a list, or a mapping from names.
         collection: a spec, or a collection.
         studies: names, shell patterns or call strings of probes, axioms and bias studies, or study objects; without
             any, all probes and axioms that the collection allows, and on the sample also a bias study.
@@ -343,7 +390,8 @@ def audit(
             longer than a time such as `5m`.
         width: draw no more of a study once its 95% interval is narrower than this.
         by: a label to break findings down by.
-        engine: who scores and keeps scores; by default nothing is kept.
+        engine: scores, and keeps the scores; by default in the user's cache folder, as the command line does;
+            `Engine()` keeps nothing.
         table: a term table, or its file: the report has its rows for words of the queries, and values of bias studies
             are compared with its weights.
         out: a result folder to write; scores are then read from it, and not held in memory.
@@ -353,7 +401,11 @@ def audit(
             documents; where nothing is judged, the first hundred of the run `candidates` or of the collection's.
 
     Example:
-        >>> [finding] = audit("bm25", "sample", "matched/length|relevance", tolerance="10%")  # doctest: +SKIP
+        >>> def longer(queries, docs):
+        ...     return [len(doc) for doc in docs]
+        >>> found = audit({"mine": longer, "bm25": "bm25"}, "sample", "matched/length|relevance", delta=0)
+        >>> [(finding.ranker, round(finding.score, 2)) for finding in found]
+        [('mine', 0.96), ('bm25', -0.05)]
     """
     if not isinstance(collection, str | Collection):
         raise WhyrankError(f"collection must be a spec or a Collection, not {collection!r}")
@@ -365,7 +417,7 @@ def audit(
         options = {"tolerance": DEMO_TOLERANCE} | options
     opened = open_collection(collection) if isinstance(collection, str) else collection
     setting, spec = Setting(opened, str(options.get("analyzer", "lucene"))), None if delta is None else str(delta)
-    scorers = [as_ranker(each, setting) for each in _as_list(rankers)]
+    scorers = as_rankers(rankers, setting)
     if baseline is not None:
         base = as_ranker(baseline, setting)
         scorers = [base, *(ranker for ranker in scorers if ranker.name != base.name)]
@@ -373,7 +425,7 @@ def audit(
         studies=usual_studies(opened.name) if studies is None else _as_list(studies),
         collection=lambda: opened,
         rankers=lambda _: scorers,
-        engine=engine or Engine(),
+        engine=engine or default_engine(),
         options={name: value for name, value in options.items() if name != "candidates"},
         candidates=options.get("candidates"),
         delta=spec,

@@ -101,6 +101,47 @@ def _point(finding: Finding, alpha: float) -> dict[str, Any]:
     return {"value": value, "low": low, "high": high, "chance": chance, "significant": clear}
 
 
+def heat_map(audit: Audit, most: int | None = None) -> Any:
+    """The scores of all studies, a row per study and a column per ranker, pale where they are not significant.
+
+    With `most`, the studies with the largest scores. None where no study has a score.
+    """
+    rows = {label_of(row.study, full=True): row for row in rows_of(audit.findings) if row.group is None and row.n}
+    size = {name: max((abs(f.score) for f in row.cells.values() if f.score is not None), default=-1.0)
+            for name, row in rows.items() if all(f.range is None for f in row.cells.values())}  # fmt: skip
+    kept = sorted((name for name in size if size[name] >= 0), key=lambda name: -size[name])[:most]
+    if not kept:
+        return None
+    data = [
+        {"study": _label(name), "ranker": _label(audit.names[f.ranker]), "score": f.score,
+         "significant": significant(f, audit.alpha)}
+        for name in kept for f in rows[name].cells.values() if f.score is not None
+    ]  # fmt: skip
+    colour = _colours()
+    ends = [colour["curve-1"], colour["paper"], colour["curve-0"]]
+    scale = alt.Scale(domain=[-1, 0, 1], range=ends, clamp=True, interpolate="rgb")
+    base = alt.Chart(alt.InlineData(values=data)).encode(
+        x=alt.X("ranker:N", sort=None, title=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=140)),
+        y=alt.Y("study:N", sort=None, title=None, axis=alt.Axis(labelLimit=360)),
+        opacity=alt.condition("datum.significant", alt.value(1), alt.value(0.45)),
+    )
+    cells = base.mark_rect().encode(color=alt.Color("score:Q", scale=scale, legend=None))
+    ink = alt.condition("abs(datum.score) > 0.5", alt.value(colour["paper"]), alt.value(colour["ink"]))
+    figures = base.mark_text().encode(text=alt.Text("score:Q", format="+.2f"), color=ink)
+    size_of = {"width": alt.Step(110), "height": alt.Step(18)}
+    return _with_style(alt.layer(cells, figures).properties(**size_of))
+
+
+def stacked(charts: Sequence[Any]) -> Any:
+    """Charts below one another as one chart."""
+    if len(charts) == 1:
+        return charts[0]
+    bare = [chart.copy() for chart in charts]
+    for chart in bare:
+        chart.config = alt.Undefined  # only a whole chart has a look
+    return _with_style(alt.vconcat(*bare).resolve_scale(color="independent"))
+
+
 def sweep_chart(points: Sequence[SweepPoint]) -> Any:
     """A panel per study: scores by percentile of the calibration of delta, a line per ranker.
 

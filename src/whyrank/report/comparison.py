@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from whyrank.core import MissingExtra, Ranker, UnknownName, WhyrankError, adjust
+from whyrank.core import Ranker, UnknownName, WhyrankError, adjust
 from whyrank.evaluation import Effectiveness, against
+from whyrank.report.arrow import data_frame
 from whyrank.report.audit import Audit, audit, open_audit
 from whyrank.report.sentences import changed, favours, prefers, where
 from whyrank.report.tables import escape_markdown
@@ -93,6 +94,12 @@ class Comparison:
     """What changed between two audits or rankers: `rows`, the largest significant differences first.
 
     Differences are those of the second from the first. `uncompared` says why a study of both is not compared.
+
+    Example:
+        >>> import whyrank
+        >>> found = whyrank.compare("bm25", "ql", "sample", "edited/typos", limit=20, delta=0)
+        >>> [(row.study, row.unit, row.n) for row in found.studies]
+        [('edited/typos', 'score', 20)]
     """
 
     first: str
@@ -126,11 +133,11 @@ class Comparison:
 
     def to_pandas(self) -> Any:
         """The rows as a data frame."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingExtra("to_pandas", "pandas") from None
-        return pd.DataFrame([asdict(row) for row in self.rows])
+        return data_frame("pandas", [asdict(row) for row in self.rows])
+
+    def to_polars(self) -> Any:
+        """The rows as a data frame of polars."""
+        return data_frame("polars", [asdict(row) for row in self.rows])
 
     def to_markdown(self) -> str:
         """The headlines, and a table of the studies and measures."""
@@ -203,6 +210,11 @@ def compare(
         correction: `holm`, `bonferroni`, `bh` or `none`; by default that of the second audit.
         seed: of all that is random.
         options: of two rankers: those of `audit`.
+
+    Example:
+        >>> found = compare("bm25", "bm25(b=0)", "sample", "matched/length|relevance", delta=0)
+        >>> found.first, found.second, [row.difference > 0 for row in found.studies]
+        ('bm25', 'bm25(b=0)', [True])
     """
     old, new = (_opened(each) for each in (first, second))
     if isinstance(old, Audit) and isinstance(new, Audit):

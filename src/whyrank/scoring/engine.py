@@ -249,6 +249,11 @@ class Scores(NamedTuple):
     seconds: float
 
 
+def default_engine() -> Engine:
+    """An engine that keeps scores in the user's cache folder, where the command line keeps them too."""
+    return Engine(ScoreStore())
+
+
 @dataclass(frozen=True)
 class Engine:
     """Scores pairs of texts: each distinct pair once, in batches, with every batch committed to the store.
@@ -262,6 +267,13 @@ class Engine:
         warn: receives a line when it does not.
         memory: where scores are kept for the length of a run that cannot outlive it.
         progress: counts the pairs of a whole run; without it, each call shows its own.
+
+    Example:
+        >>> import numpy as np, whyrank
+        >>> engine, ranker = Engine(), whyrank.open_ranker("bm25")
+        >>> found = engine.score(ranker, ["cats"], ["cats purr", "dogs"], np.array([0, 0, 0]), np.array([0, 1, 0]))
+        >>> found.scored, found.values.round(2).tolist()
+        (2, [0.31, 0.0, 0.31])
     """
 
     store: ScoreStore | None = None

@@ -23,7 +23,7 @@ from whyrank.rankers import (
 from whyrank.rankers.fields import DocFields
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of
 from whyrank.scoring.batches import Failure
-from whyrank.scoring.engine import Engine
+from whyrank.scoring.engine import Engine, default_engine
 
 Retriever: TypeAlias = LexicalRanker | ExpandingRanker
 
@@ -39,7 +39,7 @@ def rank(
         collection: a collection, or its spec.
         depth: documents per query at most.
         candidates: the documents to re-rank; by default BM25 retrieves, or the ranker itself where it can.
-        engine: scores, and keeps the scores; by default nothing is kept.
+        engine: scores, and keeps the scores; by default in the user's cache folder, as the command line does.
 
     Example:
         >>> run = rank("bm25", "sample", depth=3)
@@ -47,7 +47,7 @@ def rank(
         3
     """
     check_whole("depth", depth, 1)
-    collection, engine = open_collection(collection), engine or Engine()
+    collection, engine = open_collection(collection), engine or default_engine()
     made = as_ranker(ranker, Setting(collection))
     if candidates is None:
         run, failures = retrieve(engine, made, collection, depth)

@@ -151,6 +151,13 @@ class ScoreStore:
 
     A pair is keyed by the ranker's identity and by the digests of both texts. The first score that is
     stored for a pair stays. Each row has a checksum over what it says and over its keys.
+
+    Example:
+        >>> import tempfile, whyrank
+        >>> with tempfile.TemporaryDirectory() as folder, ScoreStore(f"{folder}/scores.sqlite") as store:
+        ...     _ = whyrank.audit("bm25", "sample", "edited/typos", limit=20, engine=whyrank.Engine(store))
+        ...     store.state() > 0
+        True
     """
 
     def __init__(self, path: str | PathLike[str] | None = None) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         unjudged_options,
         usual_studies,
     )
-    from whyrank.studies.contrasts import Categories, Contrasts, Labels, Pair
+    from whyrank.studies.contrasts import Categories, Contrasts, Labels, Pair, index_texts
     from whyrank.studies.delta import (
         LAST,
         MEDIAN,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+import whyrank
 from whyrank.core import (
     Registry,
     Study,
@@ -131,3 +134,29 @@ def usual_studies(collection: str) -> list[str]:
 def limit_options(limit: int | None) -> dict[str, Options]:
     """A limit per study as an option of bias studies, by kind of study: at most so many templates."""
     return {} if limit is None else {"bias_studies": {"most": limit}}
+
+
+# Studies of one's own, whose faults are the author's to correct.
+
+
+def is_own(study: Study) -> bool:
+    """Whether a study, or something that it is made of, such as an edit, is not ours."""
+    parts: tuple[Any, ...] = (type(study), *getattr(study, "made_of", ()))
+    return not all(part.__module__.startswith("whyrank.") for part in parts)
+
+
+@contextmanager
+def faults_of(name: str, study: Study) -> Iterator[None]:
+    """Whatever a study that is not ours raises, as one line that names the study, the method and the line of code."""
+    try:
+        yield
+    except WhyrankError:
+        raise
+    except Exception as error:
+        if not is_own(study):
+            raise
+        ours = str(Path(whyrank.__file__).parent)
+        frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(ours)]
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        where = f" in {frames[-1].name}() at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        raise WhyrankError(f"study {name!r} fails{where}: {why}") from error

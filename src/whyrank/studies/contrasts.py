@@ -22,7 +22,15 @@ Scorer = Callable[[Sequence[str], Sequence[str], Codes, Codes], Scores]  # of un
 
 
 class Pair(NamedTuple):
-    """One contrast as its author thinks of it: the text that the study favours comes first."""
+    """One contrast as its author thinks of it: the text that the study favours comes first.
+
+    The labels `query_id` and `doc_ids` say which texts of the collection these are; others, such as `relevance`, are
+    what findings can be broken down by.
+
+    Example:
+        >>> Pair("cats", ("cats purr", "cats purr!"), {"query_id": "q1", "doc_ids": ("d1", "d1!")}).docs[0]
+        'cats purr'
+    """
 
     query: str
     docs: tuple[str, ...]
@@ -61,6 +69,12 @@ class Contrasts:
         doc: indices of the texts, one row per contrast, the favoured text first.
         labels: named columns, one value per contrast or one per contrast and text.
         dropped: how many questions could not be asked, by reason.
+
+    Example:
+        >>> texts = [("cats purr", "dogs bark"), ("cats purr", "cows")]
+        >>> found = Contrasts.from_pairs(Pair("cats", both) for both in texts)
+        >>> len(found), found.docs, found.doc.tolist()
+        (2, ['cats purr', 'dogs bark', 'cows'], [[0, 1], [0, 2]])
     """
 
     queries: Sequence[str]

@@ -67,6 +67,12 @@ class Finding:
     With a `baseline`, another ranker that scored the same contrasts, `difference` is the score less that of the
     baseline, with its interval and p-value by query; for an axiom it is that of `satisfied`, for a bias study that of
     `range_deltas`, and its p-value tests whether any value is favoured differently.
+
+    Example:
+        >>> import whyrank
+        >>> [finding] = whyrank.audit("bm25", "sample", "edited/shuffle-words", limit=50)
+        >>> finding.n, finding.positive, finding.neutral, finding.negative, finding.score
+        (50, 0, 50, 0, 0.0)
     """
 
     study: str

@@ -22,6 +22,7 @@ from whyrank.studies.price import USABLE, Price, new_pairs, seconds_per_pair
 from whyrank.studies.reading import reading_of
 from whyrank.studies.runner import Plan
 from whyrank.studies.sampling import Budget
+from whyrank.studies.trial import try_out
 from whyrank.tables import TermTable
 
 WORTH_TELLING = 2000  # pairs from which on people want to know how long they will wait
@@ -144,6 +145,7 @@ def make_plan(request: Request) -> Plan:
         table=request.table,
         correction=request.correction,
     )
+    try_out(plan)
     plan = _with_price(plan, request)
     used, calibrated, said = _thresholds(request, plan)
     more = list(said)

@@ -37,7 +37,23 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The documents of one query: ids, texts, grades (NaN where unjudged) and term counts."""
+    """The documents of one query: all that a characteristic, or a probe over pools, may use.
+
+    Of n documents and t distinct query terms, `doc_ids`, `texts` and `titles` are lists of n strings, `relevance` is
+    float64[n] (the grade, NaN where unjudged), `lengths` int64[n], `counts` float64[n, t] and `query_terms` a list of
+    t strings; `query_id` and `query` are strings. `judgement(i)` is the grade of document i and its group. `pools` has
+    the collection and the analyzer, `rows` the numbers of the documents among `pools.texts`.
+
+    Example:
+        >>> from whyrank import Collection
+        >>> docs = {"a": "cats purr and cats sleep", "b": "dogs and cats"}
+        >>> made = Collection.of(docs, {"q": "dogs or cats"}, {"q": {"a": 2, "b": 0}})
+        >>> [pool] = Pools.of(made, Source(analyzer="whitespace"))
+        >>> pool.query, pool.doc_ids, pool.relevance.tolist(), pool.lengths.tolist()
+        ('dogs or cats', ['a', 'b'], [2.0, 0.0], [5, 3])
+        >>> pool.query_terms, pool.counts.tolist(), pool.judgement(0)
+        (['dogs', 'or', 'cats'], [[0.0, 0.0, 2.0], [1.0, 0.0, 1.0]], (2, 'relevant'))
+    """
 
     query_id: str
     query: str

@@ -12,6 +12,7 @@ from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers.fields import DocFields
 from whyrank.scoring import whose
+from whyrank.studies.catalogue import faults_of
 from whyrank.studies.contrasts import index_texts, text_position
 from whyrank.studies.pools import candidates_of
 from whyrank.studies.runner import Plan
@@ -52,7 +53,8 @@ def new_pairs(plan: Plan) -> dict[str, int]:
             known.update(texts)
             made = len(texts) if getattr(study, "makes_texts", False) else 0
         else:
-            known |= study.contrasts(plan.collection).text_pairs
+            with faults_of(name, study):
+                known |= study.contrasts(plan.collection).text_pairs
         found[name] = len(known) - before + made
     return found
 

@@ -14,6 +14,7 @@ from whyrank.core import ALPHA, Flags, Floats, Ranker, Study, adjust, timed, wor
 from whyrank.data import Collection, Grades
 from whyrank.rankers.fields import DocFields, wants_fields
 from whyrank.scoring import Engine, Failure, Scores
+from whyrank.studies.catalogue import faults_of
 from whyrank.studies.contrasts import Categories, Contrasts, TextIds, distinct_rows, index_texts
 from whyrank.studies.delta import Threshold
 from whyrank.studies.findings import Finding, or_none
@@ -105,7 +106,7 @@ def answers(plan: Plan) -> Iterator[Answer]:
             start = time.perf_counter()
             if number == 0 or choose is not None:
                 score = partial(_score_texts, plan.engine, ranker)
-                with working_with(plan.engine.executor), timed("building"):
+                with working_with(plan.engine.executor), timed("building"), faults_of(name, study):
                     build = partial(choose, score=score) if choose else study.contrasts
                     drawn = draw_contrasts(study, plan.collection, plan.limit, plan.seed, build)
             control = controls.score(study, ranker, drawn.contrasts)
@@ -221,7 +222,7 @@ def _answer(
         plan.draws,
         drawn.share,
     )
-    with timed("statistics"):
+    with timed("statistics"), faults_of(name, study):
         findings, details = reading_of(study).read(study, contrasts, reading, context)
     seconds = round(time.perf_counter() - start, 3)
     facts: dict[str, Any] = {

@@ -66,6 +66,11 @@ class TermTable:
         facts: how the table was learned; anything that JSON can hold.
         counts: how often each document term occurs in the text that the table was learned from, where that is known.
         trusted: leave out the checks that read every entry.
+
+    Example:
+        >>> table = TermTable.from_triples(["car", "car"], ["vehicle", "auto"], [0.25, 0.5])
+        >>> [(entry.term, entry.weight) for entry in table["car"]]
+        [('auto', 0.5), ('vehicle', 0.25)]
     """
 
     query_terms: Sequence[str]

@@ -37,7 +37,7 @@ from whyrank.evaluation.fidelity.agreement import (
     measures_of,
 )
 from whyrank.rankers import Setting, as_rankers
-from whyrank.scoring import Engine, candidates_for
+from whyrank.scoring import Engine, candidates_for, default_engine
 from whyrank.studies import or_none
 
 AVERAGE, MEASURE = "average", "nDCG@10"
@@ -254,7 +254,7 @@ def fidelity(
         depth: candidates per query.
         candidates: a run with the documents to score; by default what BM25 retrieves.
         measures: such as `pearson` or `top10`; all by default.
-        engine: scores, and keeps the scores; by default nothing is kept.
+        engine: scores, and keeps the scores; by default in the user's cache folder, as the command line does.
 
     Example:
         >>> found = fidelity("bm25", ["bm25(b=0.5)", "ql"], "sample", measures=["kendall"])
@@ -269,5 +269,5 @@ def fidelity(
     if goal.name in [ranker.name for ranker in others]:
         raise WhyrankError(f"the target {goal.name} is also a surrogate; give each ranker a name of its own")
     chosen = candidates_for(opened, opened.queries, depth, candidates)
-    compared = compare_rankers(opened, [goal], others, chosen, engine or Engine())
+    compared = compare_rankers(opened, [goal], others, chosen, engine or default_engine())
     return measure_fidelity([compared], others[0].name, measures=measures)

@@ -39,7 +39,15 @@ from whyrank.data import Collection, Run, open_run, ranking, texts_of
 from whyrank.learners.local.explaining import RankedList, explain_lists
 from whyrank.rankers import RunRanker, Setting, open_ranker
 from whyrank.rankers.lexical import LexicalRanker
-from whyrank.scoring import Engine, Failure, candidates_for, first_ranker, one_line, score_candidates
+from whyrank.scoring import (
+    Engine,
+    Failure,
+    candidates_for,
+    default_engine,
+    first_ranker,
+    one_line,
+    score_candidates,
+)
 from whyrank.tables import TermTable
 
 METHODS = ("occlusion", "lime", "bm25")
@@ -144,7 +152,7 @@ class LocalToGlobal:
         analyzer = self.analyzer or default_analyzer()
         target = open_ranker(self.target, Setting(collection, analyzer, self.stats, self.precision))
         given = open_run(collection, self.candidates).run if self.candidates else None
-        learned = self.explain(collection, target, engine or Engine(), given)
+        learned = self.explain(collection, target, engine or default_engine(), given)
         if self.explanations:
             learned.save_explanations(self.explanations)
         return learned.table

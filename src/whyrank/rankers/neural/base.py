@@ -124,17 +124,7 @@ class NeuralRanker(Described):
         Measured once on 16 pairs of up to some 500 words from the sample, scored together and one by one: eight times
         the largest difference, and at least 16 units in the last place of the largest score in fp32.
         """
-        key = f"{self!r} on {self._computing.device}, one by one"
-        found = recall(key)
-        if found is None:
-            pairs = _sample_pairs()
-            together = self._score_anew(pairs)
-            rows = zip(pairs.query.tolist(), pairs.doc.tolist(), strict=True)
-            alone = [self._score_anew(TextPairs.of([pairs.queries[q]], [pairs.docs[d]])) for q, d in rows]
-            apart = np.maximum(np.abs(together - np.concatenate(alone)), _ULPS * np.abs(together))
-            found = Deviation(len(together), None, float(np.max(apart[np.isfinite(apart)], initial=0.0)))
-            remember(key, found)
-        return float(f"{_SAFETY * found.largest:.0e}")
+        return measured_tolerance(f"{self!r} on {self._computing.device}, one by one", self._score_anew)
 
     @property
     def how_computed(self) -> str | None:
@@ -224,6 +214,20 @@ class NeuralRanker(Described):
     def _check_choice(self, what: str, value: object, known: Iterable[str]) -> None:
         if value not in tuple(known):
             raise UnknownName(f"value of {what} for ranker {self.registered!r}", str(value), known)
+
+
+def measured_tolerance(key: str, score: Callable[[TextPairs], Floats]) -> float:
+    """How far the scores of pairs of the sample that are scored together lie from those of each pair alone."""
+    found = recall(key)
+    if found is None:
+        pairs = _sample_pairs()
+        together = score(pairs)
+        rows = zip(pairs.query.tolist(), pairs.doc.tolist(), strict=True)
+        alone = [score(TextPairs.of([pairs.queries[q]], [pairs.docs[d]])) for q, d in rows]
+        apart = np.maximum(np.abs(together - np.concatenate(alone)), _ULPS * np.abs(together))
+        found = Deviation(len(together), None, float(np.max(apart[np.isfinite(apart)], initial=0.0)))
+        remember(key, found)
+    return float(f"{_SAFETY * found.largest:.0e}")
 
 
 def _sample_pairs() -> TextPairs:

@@ -56,6 +56,6 @@ if TYPE_CHECKING:
     from whyrank.studies.axioms.expressions import is_pattern, parse_expression
     from whyrank.studies.axioms.preferences import column_name, save_preferences
     from whyrank.studies.axioms.reranking import rerank
-    from whyrank.studies.axioms.view import View
+    from whyrank.studies.axioms.view import View, Views
 
 front_door(__name__)

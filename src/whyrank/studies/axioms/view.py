@@ -47,7 +47,29 @@ class Hits(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class View(_Memo):
-    """One query and its documents. `a`, `b` in axioms are arrays of document numbers of a view."""
+    """One query and its documents: all that an axiom may use. `a`, `b` in axioms are arrays of document numbers.
+
+    Of n documents and t distinct query terms, `lengths`, `total` and `distinct` are int64[n], `counts` int32[n, t],
+    `present` bool[n, t], `in_query`, `df` and `cf` int64[t], `idf` float64[t], `query` int32[words of the query], and
+    `terms` is a list of t strings. `hits` has the positions of query terms, `tokens(i)` the term ids of document i.
+    `pool` has ids, texts, titles and grades. `once(key, make)` keeps a feature of one's own for later calls.
+
+    Example:
+        >>> from whyrank import Collection
+        >>> from whyrank.studies import Pools, Source
+        >>> from whyrank.studies.axioms import Views
+        >>> docs = {"a": "cats purr and cats sleep", "b": "dogs and cats"}
+        >>> made = Collection.of(docs, {"q": "dogs or cats"}, {"q": {"a": 2, "b": 0}})
+        >>> [view] = Views.of(Pools.of(made, Source(analyzer="whitespace")))
+        >>> view.terms, view.counts.tolist(), view.lengths.tolist()
+        (['dogs', 'or', 'cats'], [[0, 0, 2], [1, 0, 1]], [5, 3])
+        >>> view.total.tolist(), view.distinct.tolist(), view.df.tolist()
+        ([2, 2], [1, 2], [1, 0, 2])
+        >>> view.hits.position.tolist(), view.hits.term.tolist(), view.hits.offsets.tolist()
+        ([0, 3, 0, 2], [2, 2, 0, 2], [0, 2, 4])
+        >>> view.once("digits", lambda: [sum(c.isdigit() for c in text) for text in view.pool.texts])
+        [0, 0]
+    """
 
     pool: Pool
     views: Views

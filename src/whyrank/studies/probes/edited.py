@@ -70,6 +70,11 @@ class Edited:
         return f"prefers the text {in_words(self._edit)}"
 
     @property
+    def made_of(self) -> tuple[Edit]:
+        """The edit, which may be somebody else's."""
+        return (self._edit,)
+
+    @property
     def control_study(self) -> Edited | None:
         """The study that shows what joining tokens by blanks does on its own."""
         if self.name == CONTROL:

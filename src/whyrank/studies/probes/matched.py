@@ -62,6 +62,11 @@ class Matched:
         held = f"equal {self.control}" + (f" (within {self.tolerance})" if self.tolerance else "")
         return f"prefers the text with {in_words(self.variable)}, at {held}"
 
+    @property
+    def made_of(self) -> tuple[Any, ...]:
+        """Both characteristics, which may be somebody else's."""
+        return characteristics.factory(self.variable), characteristics.factory(self.control)
+
     def text_ids(self, collection: Collection) -> list[TextIds]:
         """Every text that may be paired."""
         return self._pools(collection).text_ids
