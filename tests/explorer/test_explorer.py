@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import whyrank
 from explorer_server import HOSTILE, SCRIPT, explorer_of, served, slow
+from whyrank.explorer.jobs import Turns
 from whyrank.rankers import Setting, open_ranker
 
 httpx = pytest.importorskip("httpx")
@@ -238,6 +239,33 @@ def test_requests_from_elsewhere_are_refused(address, explorer):
             assert other.get(path, headers={"Host": "far.example"}).status_code == 403
         assert other.get("/?token=right").status_code == 303
         assert other.get("/").status_code == 200
+
+
+def test_charts_are_those_of_the_report(browser, explorer):
+    from whyrank.report.charts import charts_of, picture
+
+    names = list(charts_of(explorer.audit))
+    assert names == ["length", "noise-and-typos", "fidelity"]
+    for name in names:
+        page = browser.get("/charts", params={"name": name}).text
+        assert str(picture(explorer.audit.plot(name), name)) in page
+    assert f"<option selected>{names[0]}</option>" in browser.get("/charts").text
+    refused = browser.get("/charts", params={"name": SCRIPT})
+    assert (refused.status_code, SCRIPT in refused.text) == (422, False)
+
+
+def test_work_in_the_background_waits_for_requests_but_not_for_ever(monkeypatch):
+    monkeypatch.setattr("whyrank.explorer.jobs.LONGEST", 30)
+    turns, order = Turns(["bm25"]), []
+    with ThreadPoolExecutor(1) as pool:
+        with turns.request():
+            job = pool.submit(lambda: order.append(turns.give_way()))
+            time.sleep(0.05)
+            assert not order
+        job.result(5)
+    monkeypatch.setattr("whyrank.explorer.jobs.LONGEST", 0.05)
+    with turns.request():
+        turns.give_way()
 
 
 def test_fifty_requests_in_flight_are_answered_rightly(address):

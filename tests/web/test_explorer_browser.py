@@ -15,7 +15,7 @@ from explorer_server import HOSTILE, SCRIPT, explorer_of, served
 
 pytestmark = pytest.mark.browser
 pytest.importorskip("fastapi", reason="the extra web is not installed")
-VIEWS = ["/", "/study?name=edited/typos", "/workbench", "/collected", "/terms?term=car"]
+VIEWS = ["/", "/charts", "/study?name=edited/typos", "/workbench", "/collected", "/terms?term=car"]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from whyrank.core import WhyrankError, check_writable
+from whyrank.core import UnknownName, WhyrankError, check_writable
 from whyrank.explain import Explanation
 from whyrank.explorer.guard import Guard, read_form
 from whyrank.explorer.jobs import Job, Session
@@ -92,6 +92,16 @@ def _add_findings(app: FastAPI, explorer: Explorer, page: Pages) -> None:
         view = explorer.audit[name]
         found = {ranker: explorer.examples(name, ranker) for ranker in view.rankers}
         return page("study.html.j2", study=name, found=found, names=explorer.audit.names)
+
+    @app.get("/charts")
+    def charts(name: str = "") -> HTMLResponse:
+        from whyrank.report.charts import picture
+
+        chosen = name or next(iter(explorer.charts), "")
+        if chosen and chosen not in explorer.charts:
+            raise UnknownName("chart of this audit", chosen, explorer.charts)
+        drawn = picture(explorer.charts[chosen], chosen) if chosen else ""
+        return page("charts.html.j2", chosen=chosen, drawn=drawn)
 
     @app.get("/terms")
     def terms(term: str = "") -> HTMLResponse:
@@ -260,10 +270,12 @@ class Pages:
 @cache
 def _files() -> dict[str, bytes]:
     """The two files that pages load: all styles in one, and htmx."""
+    from whyrank.report.charts import dark_style
+
     own, report = files("whyrank.explorer") / "static", files("whyrank.report") / "templates"
     styles = [report / "palette.css", report / "report.css", own / "explorer.css"]
     return {
-        "style.css": b"\n".join(each.read_bytes() for each in styles),
+        "style.css": b"\n".join(each.read_bytes() for each in styles) + dark_style().encode(),
         "htmx.min.js": (own / "htmx.min.js").read_bytes(),
     }
 

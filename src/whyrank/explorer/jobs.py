@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from secrets import token_urlsafe
-from threading import Lock, Thread
+from threading import Condition, Lock, Thread
 from typing import Any
 
 from whyrank.core import WhyrankError, name_of
@@ -13,7 +13,7 @@ from whyrank.studies import Pair
 
 BROWSERS = 1_000  # whose collected contrasts are kept
 JOBS = 8  # of one browser that are kept; the oldest is cancelled for another one
-PAUSE = 0.001  # seconds after each batch of a job, in which others get the ranker
+LONGEST = 1.0  # seconds that a batch of a job waits for requests
 
 
 class Cancelled(Exception):
@@ -64,16 +64,41 @@ class Job:
             self.error = f"internal error: {type(error).__name__}: {error}"
 
 
+class Turns:
+    """Who scores next: one batch of a ranker at a time, and jobs wait while a request is answered."""
+
+    def __init__(self, rankers: Iterable[str]) -> None:
+        self.locks = {name: Lock() for name in rankers}
+        self._requests, self._changed = 0, Condition()
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """While somebody waits for an answer."""
+        with self._changed:
+            self._requests += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._requests -= 1
+                self._changed.notify_all()
+
+    def give_way(self) -> None:
+        """Wait until no request is answered, but not so long that a job never ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._requests, LONGEST)
+
+
 class TakingTurns:
     """An executor for several threads: a ranker scores one batch at a time, and jobs let others in between.
 
     Args:
-        locks: one for each ranker, by name.
+        turns: who scores next.
         job: what counts the pairs; None for a request that somebody waits for.
     """
 
-    def __init__(self, locks: Mapping[str, Lock], job: Job | None = None) -> None:
-        self.locks, self.job = locks, job
+    def __init__(self, turns: Turns, job: Job | None = None) -> None:
+        self.turns, self.job = turns, job
 
     def run(
         self, function: Callable[[Any, Any], Any], shared: Any, tasks: Iterable[Any], late: Any = None
@@ -81,12 +106,12 @@ class TakingTurns:
         """Yield the results in the order of the tasks."""
         for task in tasks:
             if self.job is not None:
+                self.turns.give_way()
                 self.job.step(0)
-            with self.locks[name_of(shared)]:
+            with self.turns.locks[name_of(shared)]:
                 found = function(shared, task)
             if self.job is not None:
                 self.job.step(len(task.docs))
-                time.sleep(PAUSE)
             yield found
 
 

@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from threading import Lock
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from whyrank.core import Ranker, UnknownName, WhyrankError, seed_for
 from whyrank.data import Collection
 from whyrank.explain import Explanation, explain
-from whyrank.explorer.jobs import Job, TakingTurns
+from whyrank.explorer.jobs import Job, TakingTurns, Turns
 from whyrank.report import Audit
 from whyrank.report.audit import audit
 from whyrank.report.examples import Example
@@ -32,7 +31,7 @@ from whyrank.text.edits import Passage, edits, in_words
 MOST_CHARACTERS = 200_000  # of a text
 MOST_COLLECTED = 1_000
 CALLS = 200  # texts that are scored for an explanation
-BATCH = 8  # pairs that a job scores before others get the ranker
+BATCH = 4  # pairs that a job scores before others get the ranker
 OFFERED = 200  # queries or documents of the collection that a list offers
 SEARCHED = 20_000  # characters of a text in which values are looked for
 OWN = "your own list"
@@ -141,12 +140,12 @@ class Explorer:
         """Rankers by name, and the rank steps that the audit measured."""
         self.by_name = {ranker.name: ranker for ranker in self.rankers}
         self.names = short_names(self.by_name)
-        self._locks = {name: Lock() for name in self.by_name}
+        self._turns = Turns(self.by_name)
         known = {} if self.audit is None else self.audit.record.get("thresholds", {})
         self.steps: dict[str, float | None] = {name: known.get(name, {}).get("delta") for name in self.by_name}
         own = {f"{self.names[ranker.name]}, its table": getattr(ranker, "table", None) for ranker in self.rankers}
         self.tables = {**self.tables, **{name: t for name, t in own.items() if isinstance(t, TermTable)}}
-        self._engine = Engine(executor=TakingTurns(self._locks))
+        self._engine = Engine(executor=TakingTurns(self._turns))
         self.examples = lru_cache(maxsize=256)(self._examples)
 
     def warm_up(self) -> None:
@@ -159,11 +158,15 @@ class Explorer:
         docs = list(dict.fromkeys(text for text in given if text.strip()))
         if not texts.query.strip() or not docs:
             return []
+        with self._turns.request():
+            return self._lines(texts.query, given, docs)
+
+    def _lines(self, query: str, given: Sequence[str], docs: Sequence[str]) -> list[Line]:
         lines = []
         for name, ranker in self.by_name.items():
             zeros, rows = np.zeros(len(docs), np.int32), np.arange(len(docs), dtype=np.int32)
             try:
-                found = self._engine.score(ranker, [texts.query], docs, zeros, rows)
+                found = self._engine.score(ranker, [query], docs, zeros, rows)
                 known, reasons = dict(zip(docs, found.values.tolist(), strict=True)), found.failures
                 reason = one_line(reasons[0].reason) if reasons else ""
             except WhyrankError as error:  # the others have their say
@@ -201,7 +204,7 @@ class Explorer:
         return self.by_name[name]
 
     def _job_engine(self, job: Job) -> Engine:
-        return Engine(executor=TakingTurns(self._locks, job), batch_size=BATCH)
+        return Engine(executor=TakingTurns(self._turns, job), batch_size=BATCH)
 
     def _examples(self, study: str, ranker: str) -> list[Example]:
         """A few contrasts of a study of the audit, those with the largest differences."""
@@ -211,6 +214,13 @@ class Explorer:
         if ranker not in view.rankers:
             raise UnknownName(f"ranker of {study}", ranker, view.rankers)
         return view.examples(2, ranker)
+
+    @cached_property
+    def charts(self) -> dict[str, Any]:
+        """The charts of the audit, by name."""
+        from whyrank.report.charts import charts_of
+
+        return {} if self.audit is None else charts_of(self.audit)
 
     # What changes a text.
 
