@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from whyrank.tables.figures import best_of_each, cut_at, self_entries, strongest, summary
     from whyrank.tables.files import SUFFIXES, check_suffix, writer
     from whyrank.tables.parts import check_readable
-    from whyrank.tables.table import TermTable, Weighted, open_table
+    from whyrank.tables.table import BUNDLED, TermTable, Weighted, open_table
+    from whyrank.tables.words import count_words, flag, surface_words
 
 front_door(__name__)

@@ -15,9 +15,10 @@ import numpy as np
 from whyrank.core import BadInput, Codes, WhyrankError, check_seal, replacing, seal_before_footer
 from whyrank.data import write_parquet as write_parquet_file
 from whyrank.tables.parts import ArrowTerms, arrow_terms, check_entries
-from whyrank.tables.table import TermTable
+from whyrank.tables.table import BUNDLED, TermTable
 
 SUFFIXES = (".parquet", ".arrow", ".tsv", ".tsv.gz")
+OURS = f"{' and '.join(BUNDLED)} come with whyrank"
 AGAIN = "copy the table again, or make it again"
 
 
@@ -42,7 +43,7 @@ def read_table(path: str | PathLike[str], check: bool = False) -> TermTable:
     except WhyrankError as error:
         raise BadInput(path, str(error)) from None
     except FileNotFoundError:
-        raise BadInput(path, "there is no such file", "learn a table with 'whyrank tables learn'") from None
+        raise BadInput(path, "there is no such file", f"learn a table with 'whyrank tables learn'; {OURS}") from None
     except (OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError) as error:  # Arrow has these
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         remedy = "the file is damaged or of another kind; get it again"
@@ -90,12 +91,13 @@ COLUMNS = ("query_term", "document_term", "weight")
 
 
 class Stored(NamedTuple):
-    """What a file says beside its entries: vocabularies as Arrow arrays, or None, and counts and facts."""
+    """What a file says beside its entries: vocabularies as Arrow arrays, or None; counts, facts and words."""
 
     query_terms: Any = None
     doc_terms: Any = None
     counts: Any = None
     facts: Mapping[str, Any] | None = None
+    words: Mapping[str, str] | None = None
 
 
 def columns_of(table: TermTable) -> Any:
@@ -119,7 +121,8 @@ def table_of(columns: Any, stored: Stored) -> TermTable:
     if weights.null_count:
         raise WhyrankError(f"{weights.null_count:,} weights are missing")
     held = weights.to_numpy(zero_copy_only=False)
-    return TermTable.from_codes(query_terms, doc_terms, rows, numbers, held, stored.facts, stored.counts)
+    about = stored.facts, stored.counts, stored.words
+    return TermTable.from_codes(query_terms, doc_terms, rows, numbers, held, *about)
 
 
 def check_columns(names: Sequence[str]) -> None:
@@ -181,6 +184,8 @@ _KINDS = {
     "indices": "int32",
     "weights": "float",
     "counts": "int64",
+    "stems": "string",
+    "words": "string",
 }
 
 
@@ -190,7 +195,7 @@ def write_arrow(table: TermTable, path: Path) -> None:
 
     parts: dict[str, Any] = {name: arrow_terms(getattr(table, name)) for name in ("query_terms", "doc_terms")}
     parts |= {name: pa.array(getattr(table, name)) for name in ("indptr", "indices", "weights")}
-    parts["counts"] = None if table.counts is None else pa.array(table.counts)
+    parts |= _parts_beside(table)
     batch = lists_of(parts).replace_schema_metadata({_FACTS: facts_text(table.facts)})
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -214,12 +219,28 @@ def read_arrow(path: Path) -> TermTable:
     batch.validate(full=True)  # reads the terms, not the entries; damaged offsets of terms would end the process
     parts = parts_of(batch)
     for name, kind in _KINDS.items():
-        if parts[name] is not None and str(parts[name].type) != kind:
+        if parts.get(name) is not None and str(parts[name].type) != kind:
             raise WhyrankError(f"{name} are of type {parts[name].type} instead of {kind}")
     arrays = {name: parts[name].to_numpy() for name in ("indptr", "indices", "weights")}
     counts = None if parts["counts"] is None else parts["counts"].to_numpy()
     queries, docs = ArrowTerms(parts["query_terms"]), ArrowTerms(parts["doc_terms"])
-    return TermTable(queries, docs, **arrays, facts=json.loads(facts), counts=counts, trusted=True)
+    about = {"facts": json.loads(facts), "counts": counts, "words": _words_of(parts)}
+    return TermTable(queries, docs, **arrays, **about, trusted=True)
+
+
+def _parts_beside(table: TermTable) -> dict[str, Any]:
+    """Counts and words as Arrow arrays."""
+    import pyarrow as pa
+
+    stems, words = (pa.array(list(side), pa.string()) for side in (table.words, table.words.values()))
+    return {"counts": None if table.counts is None else pa.array(table.counts), "stems": stems, "words": words}
+
+
+def _words_of(parts: Mapping[str, Any]) -> dict[str, str]:
+    """The words of stems; files of 0.1 have none."""
+    if "words" not in parts:
+        return {}
+    return dict(zip(parts["stems"].to_pylist(), parts["words"].to_pylist(), strict=True))
 
 
 # Term tables as Parquet: three columns that any tool reads; vocabularies, counts and facts in the metadata.
@@ -250,16 +271,11 @@ def read_parquet(path: Path) -> TermTable:
 
 
 def _pack(table: TermTable) -> bytes:
-    """Vocabularies and counts as text: those of a million terms fit the metadata well."""
+    """Vocabularies, counts and words as text: those of a million terms fit the metadata well."""
     import pyarrow as pa
 
-    counts = None if table.counts is None else pa.array(table.counts)
-    parts = {
-        "query_terms": arrow_terms(table.query_terms),
-        "doc_terms": arrow_terms(table.doc_terms),
-        "counts": counts,
-    }
-    batch, sink = lists_of(parts), pa.BufferOutputStream()
+    terms = {"query_terms": arrow_terms(table.query_terms), "doc_terms": arrow_terms(table.doc_terms)}
+    batch, sink = lists_of(terms | _parts_beside(table)), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_batch(batch)
     return base64.b64encode(sink.getvalue())
@@ -276,6 +292,6 @@ def _read_stored(metadata: dict[bytes, bytes]) -> Stored:
         batch.validate(full=True)  # damaged offsets of terms would end the process
         parts: dict[str, Any] = parts_of(batch)
         facts = json.loads(metadata[_FACTS])
-        return Stored(parts["query_terms"], parts["doc_terms"], parts["counts"], facts)
+        return Stored(parts["query_terms"], parts["doc_terms"], parts["counts"], facts, _words_of(parts))
     except (ValueError, KeyError, OSError) as error:
         raise WhyrankError(f"the vocabularies in its metadata are damaged ({error})") from None

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from whyrank.tables.difference import TableDifference
 
 Weights = npt.NDArray[np.float32]
+BUNDLED = ("bundled", "bundled-minilm")
 _KINDS = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
 
 
@@ -65,6 +67,7 @@ class TermTable:
         weights: finite, zero or more.
         facts: how the table was learned; anything that JSON can hold.
         counts: how often each document term occurs in the text that the table was learned from, where that is known.
+        words: of terms that are stems, the word that texts write most often, where that is known.
         trusted: leave out the checks that read every entry.
 
     Example:
@@ -80,6 +83,7 @@ class TermTable:
     weights: Weights
     facts: Mapping[str, Any] = field(default_factory=dict)
     counts: Ints | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
     trusted: InitVar[bool] = False
 
     def __post_init__(self, trusted: bool) -> None:
@@ -108,6 +112,7 @@ class TermTable:
     def from_codes(
         cls, query_terms: Sequence[str], doc_terms: Sequence[str], rows: npt.ArrayLike, columns: npt.ArrayLike,
         weights: npt.ArrayLike, facts: Mapping[str, Any] | None = None, counts: npt.ArrayLike | None = None,
+        words: Mapping[str, str] | None = None,
     ) -> TermTable:  # fmt: skip
         """A table of two vocabularies and entries in any order, given by numbers of query and document terms.
 
@@ -129,7 +134,7 @@ class TermTable:
                 more = f" ({len(twice):,} such entries)" if len(twice) > 1 else ""
                 raise WhyrankError(f"the pair {pair} comes twice{more}; keep one weight per pair")
         held = None if counts is None else np.asarray(counts, dtype=np.int64)
-        return cls(query_terms, doc_terms, row_starts(q, len(query_terms)), d, w, facts or {}, held)
+        return cls(query_terms, doc_terms, row_starts(q, len(query_terms)), d, w, facts or {}, held, words or {})
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -177,6 +182,10 @@ class TermTable:
         for array in arrays if self.counts is None else [*arrays, self.counts]:
             total.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
         return total.hexdigest()[:16]
+
+    def word(self, term: str) -> str:
+        """The word that texts write for a term; the term itself where that is not known."""
+        return self.words.get(term, term)
 
     def row_numbers(self) -> Codes:
         """The number of each entry's query term."""
@@ -268,7 +277,8 @@ class TermTable:
         indptr = np.append(self.indptr[q], self.indptr[-1:])
         counts = None if self.counts is None else self.counts[d]
         queries, docs = [self.query_terms[i] for i in q.tolist()], [self.doc_terms[i] for i in d.tolist()]
-        return TermTable(queries, docs, indptr, number[self.indices], self.weights, self.facts, counts, trusted=True)
+        parts = indptr, number[self.indices], self.weights, self.facts, counts, self.words
+        return TermTable(queries, docs, *parts, trusted=True)
 
     def renormalise(self, by: str = "doc") -> TermTable:
         """With weights that add up to 1 for each document term ("doc") or for each query term ("query").
@@ -307,7 +317,7 @@ class TermTable:
         d = np.concatenate([self.indices[~own], numbers])
         w = np.concatenate([weights[~own], selves]).astype(np.float32)
         some, facts = w > 0, {**self.facts, "p_self": float(p_self)}
-        return TermTable.from_codes(queries, docs, q[some], d[some], w[some], facts, counts)
+        return TermTable.from_codes(queries, docs, q[some], d[some], w[some], facts, counts, self.words)
 
     def difference(self, other: TermTable, tolerance: float = 1e-6) -> TableDifference:
         """The entries of both tables side by side; weights that differ by at most `tolerance` count as the same."""
@@ -323,9 +333,10 @@ class TermTable:
 
 
 def open_table(path: str | PathLike[str], check: bool = False) -> TermTable:
-    """Read a table in any of the formats, which is seen from the content.
+    """Read a table in any of the formats, which is seen from the content; `bundled` and `bundled-minilm` are ours.
 
-    An Arrow file is mapped and not read; with `check` its entries are read and checked like those of other files.
+    A file of one of these names is written `./bundled`. An Arrow file is mapped and not read; with `check` its
+    entries are read and checked like those of other files.
 
     Example:
         >>> import tempfile
@@ -336,7 +347,7 @@ def open_table(path: str | PathLike[str], check: bool = False) -> TermTable:
     """
     from whyrank.tables.files import read_table
 
-    return read_table(path, check)
+    return read_table(Path(__file__).parent / "bundled" / f"{path}.parquet" if path in BUNDLED else path, check)
 
 
 def _best_of_row(rows: Rows, number: int | None, terms: Sequence[str], n: int | None) -> list[Weighted]:

@@ -59,6 +59,8 @@ def _header_fields(table: TermTable) -> Iterator[tuple[str, str]]:
         yield "document_terms", json.dumps(list(table.doc_terms), ensure_ascii=False)
     if table.counts is not None:
         yield "counts", json.dumps(table.counts.tolist())
+    if table.words:
+        yield "words", json.dumps(dict(table.words), ensure_ascii=False)
 
 
 def tab_separated(*columns: Any) -> bytes:
@@ -182,7 +184,7 @@ def _read_own_header(path: Path, file: IO[bytes]) -> _Header:
             found[key], start = json.loads(value), file.tell()
         names = ("query_terms", "document_terms")
         queries, docs = (pa.array(found[name], pa.string()) if name in found else None for name in names)
-        stored = Stored(queries, docs, found.get("counts"), found["facts"])
+        stored = Stored(queries, docs, found.get("counts"), found["facts"], found.get("words"))
         return _Header(start, 1 + len(found), not line, int(found["entries"]), stored)
     except (ValueError, KeyError):
         raise BadInput(path, "the header is damaged or cut short", "get the file again") from None
