@@ -1,7 +1,7 @@
 """How often the 95% interval of a study holds the true score, by number of queries: 4,000 simulations a cell.
 
 Effects are +1, 0 or -1. Contrasts of one query agree more than chance: each query has its own probabilities, drawn
-from a Dirichlet distribution with the given correlation within queries. Prints a table for docs/statistics.md:
+from a Dirichlet distribution with the given correlation within queries. Prints a table:
 
     python benchmarks/interval_coverage.py
 

@@ -1,6 +1,6 @@
 """Pairs per second on a CPU: every family of neural rankers, then every back end, beside sentence-transformers.
 
-    WHYRANK_DATA=DATA python benchmarks/scoring.py [--quick]
+    WHYRANK_DATA=DATA python benchmarks/scoring.py [--quick | --judged RANKER ...]
 
 One trained model on all sides: the bundled one, written as a BertForSequenceClassification (its two layers over [CLS] are
 BERT's pooler and a classifier with one output). Pairs of mixed length: queries of TREC DL 2019 with their BM25 candidates
@@ -166,11 +166,27 @@ def families(root: Path, shape: str, pairs: int, names: list[str], rounds: int) 
         print(f"{name:<8} {rates}  ratios {ratios[0]:.2f} and {ratios[1]:.2f}", flush=True)
 
 
+def judged(specs: list[str]) -> None:
+    """How far `fast` orders the judged texts of each query as `exact` does."""
+    collection = open_collection(str(Path(os.environ["WHYRANK_DATA"]) / "msmarco_dl19"))
+    rows = [(q, d) for q, grades in collection.qrels.items() for d in grades if d in collection.docs]
+    queries, docs = [collection.queries[q] for q, _ in rows], [collection.docs[d] for _, d in rows]
+    codes = np.unique([q for q, _ in rows], return_inverse=True)[1].astype(np.int32)
+    for spec in specs:
+        exact, fast = (open_ranker(f"{spec}(precision={each})").score(queries, docs) for each in ("exact", "fast"))
+        tau, gap = mean_tau(codes, fast, exact), np.abs(fast - exact).max()
+        print(f"{spec}: {len(rows):,} judged pairs, mean tau {tau:.4f}, largest difference {gap:.4f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="cross- and bi-encoders only, on few pairs")
     parser.add_argument("--pairs", type=int, default=None, help="pairs of the table of families")
+    parser.add_argument("--judged", nargs="+", help="only Kendall's tau of fast precision, over all judged pairs")
     given = parser.parse_args()
+    if given.judged:
+        judged(given.judged)
+        return
     threads = torch.get_num_threads()
     with TemporaryDirectory() as place, quiet():
         if given.quick:

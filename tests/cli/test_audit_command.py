@@ -299,18 +299,18 @@ class TestAxioms:
             return json.loads(out)[0], err
 
         judged, err = found(*run)
-        assert (judged["n"], "so axioms pair" in err) == (2, False), "judgements come first"
+        assert (judged["n"], "so axioms and probes take" in err) == (2, False), "judgements come first"
         (folder / "qrels.txt").unlink()
         of_run, err = found(*run)
         assert (of_run["n"], of_run["with_relevant"]) == (1, None), "c is not in the run"
         assert "pairs=top:100" in of_run["call"]
-        assert "tiny has no judgements, so axioms pair top:100" in err
+        assert "tiny has no judgements, so axioms and probes take top:100" in err
         for pairs, n in (("judged", 0), ("top:2", 1)):
             chosen, err = found(*run, "--pairs", pairs)
-            assert (chosen["n"], "so axioms pair" in err) == (n, False)
-        nothing, err = found()
-        assert (nothing["n"], nothing["satisfied"]) == (0, None)
-        assert "neither judgements nor a run" in err
+            assert (chosen["n"], "so axioms and probes take" in err) == (n, False)
+        retrieved, err = found()
+        assert (retrieved["n"], "candidates=bm25" in retrieved["call"]) == (2, True), "BM25 finds c too"
+        assert "so axioms and probes take top:100 of bm25" in err
 
     def test_the_folder_has_all_fields_and_the_delta_that_applied(self, whyrank, tmp_path):
         folder, studies = tmp_path / "r", ("TFC1", "LNC2", "TFC1 & AND")

@@ -131,10 +131,10 @@ class TestPreferences:
         table, err = preferences(*given)
         assert ("give --candidates RUN" in err, table.num_rows) == (True, 0)
         table, err = preferences(*given, *run)
-        assert f"c has no judgements, so axioms pair top:100 of {pets / 'run.txt'}" in err
+        assert f"c has no judgements, so axioms and probes take top:100 of {pets / 'run.txt'}" in err
         assert table.num_rows == 6
         table, err = preferences(*given, *run, "--pairs", "top:2")
-        assert ("so axioms pair" in err, table.num_rows) == (False, 1)
+        assert ("so axioms and probes take" in err, table.num_rows) == (False, 1)
 
     def test_features_of_candidates(self, preferences, pets):
         table, err = preferences("AND", "--features", "--pairs", "top:4", "--candidates", pets / "run.txt")

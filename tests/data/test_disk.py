@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from whyrank.core import BadInput, WhyrankError, cache_folder
 from whyrank.data import disk, texts_of
-from whyrank.data.disk import DiskDocs, DiskTitles
+from whyrank.data.disk import DiskDocs, DiskPart
 from whyrank.data.documents import memory_limit, read_corpus
 
 anything = st.text(max_size=30)
@@ -64,7 +64,7 @@ def kept(tmp_path) -> DiskDocs:
 
 
 def test_titles_and_many_texts_at_once(kept):
-    titles = DiskTitles(kept)
+    titles = DiskPart(kept, kept.titled(), kept.title_at)
     assert len(titles) == sum(1 for i in range(2000) if i % 3)
     assert titles["doc-4"] == "Title 4"
     assert "doc-3" not in titles

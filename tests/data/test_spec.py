@@ -46,7 +46,7 @@ def test_a_colon_inside_an_existing_path_is_no_split(here):
         ("mien", r"no folder 'mien' exists; did you mean the folder 'mine'"),
         ("sampel", r"did you mean 'sample'.* and no folder 'sampel' exists"),
         ("irsd:x", r"did you mean 'irds'.* and no folder 'irsd:x' exists"),
-        ("zzz/qqq", r"\(known: beir, folder, irds, sample\) and no folder 'zzz/qqq' exists$"),
+        ("zzz/qqq", r"\(known: beir, files, folder, irds, sample\) and no folder 'zzz/qqq' exists$"),
         ("", "needs a folder"),
         ("irds", "write irds:ID"),
         ("mine/corpus.jsonl", r"mine/corpus\.jsonl: a collection is a folder"),

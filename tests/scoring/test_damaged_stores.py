@@ -13,6 +13,7 @@ from counting_rankers import Plain, grid, true_score
 from whyrank.core import WhyrankError
 from whyrank.rankers.doc2query import ExpansionStore
 from whyrank.scoring import Engine, Failure, ScoreStore
+from whyrank.scoring.engine import identity_of
 from whyrank.scoring.store import SCORES
 from whyrank.text.annotation.annotator import Annotation, AnnotationStore, Span
 
@@ -32,7 +33,7 @@ class Scores:
         store = ScoreStore(path)
         for ranker in (Plain(), Plain("other")):
             Engine(store, batch_size=7).score(ranker, *grid(6, 0, 50))
-        store.add(repr(Plain()), *nothing(), [Failure(f"q{i}", "bad", "ValueError: bad") for i in range(20)])
+        store.add(identity_of(Plain()), *nothing(), [Failure(f"q{i}", "bad", "ValueError: bad") for i in range(20)])
         return store
 
     def look(self, path):
@@ -42,7 +43,9 @@ class Scores:
             found = Engine(store).score(Plain(), *rows)
             wanted = [true_score(queries[q], docs[d]) for q, d in zip(query, doc, strict=True)]
             assert found.values.tolist() == wanted
-            assert {(doc, reason) for _, doc, reason in store.failures(repr(Plain()))} <= {("bad", "ValueError: bad")}
+            assert {(doc, reason) for _, doc, reason in store.failures(identity_of(Plain()))} <= {
+                ("bad", "ValueError: bad")
+            }
 
 
 class Annotations:
@@ -136,6 +139,6 @@ def test_a_store_of_the_version_before_is_taken_over(tmp_path):
     older.close()
     with ScoreStore(path) as store:
         assert Engine(store).score(Plain(), *grid(6, 0, 50)).reused == 300
-        assert len(store.failures(repr(Plain()))) == 20
+        assert len(store.failures(identity_of(Plain()))) == 20
         Engine(store).score(Plain(), *grid(6, 50, 60))
     Scores().look(path)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
 from whyrank.scoring import Engine, Failure, ScoreStore
+from whyrank.scoring.engine import identity_of
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def test_every_batch_is_committed_before_the_next_is_scored(store):
         name: str = "looking"
 
         def score(self, queries, docs):
-            seen.append(len(ScoreStore(store.path).get(repr(self), "q0", [f"d{i}" for i in range(20)])))
+            seen.append(len(ScoreStore(store.path).get(identity_of(self), "q0", [f"d{i}" for i in range(20)])))
             return np.zeros(len(docs))
 
     Engine(store, batch_size=5).score(Looking(), *grid(1, 0, 20))

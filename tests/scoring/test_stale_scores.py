@@ -81,7 +81,7 @@ def test_a_ranker_that_cannot_be_checked_gives_a_warning_and_its_scores_are_used
     Engine(store).score(Misbehaving("refuse", trigger="never"), *ROWS)
     broken = Misbehaving("refuse", trigger="")
     object.__setattr__(broken, "name", "misbehaving")
-    store.add(repr(broken), *_known(store))
+    store.add(identity_of(broken), *_known(store))
     lines, found = warnings_of(store, broken)
     assert lines == [
         "the stored scores of ranker 'misbehaving' were not checked: weights.bin: no such file; download it first"

@@ -61,14 +61,14 @@ class TestCatalogue:
 class TestWithoutJudgements:
     RUNS = {"tasb": {"q": {"d1": 1.0}}, "bm25.top100": {"q": {"d2": 1.0}}}
 
-    def test_what_axioms_pair(self):
+    def test_what_axioms_and_probes_take(self):
         judged = Collection.of(DOCS, {"q": "cat"}, {"q": {"d1": 1}}, runs=self.RUNS)
         bare = Collection.of(DOCS, {"q": "cat"})
         several = Collection.of(DOCS, {"q": "cat"}, runs=self.RUNS)
         assert unjudged_options(judged) == unjudged_options(bare) == unjudged_options(judged, "tasb") == {}
-        assert unjudged_options(several) == {"axioms": {"pairs": "top:100", "candidates": "bm25.top100"}}
-        assert unjudged_options(several, "tasb") == {"axioms": {"pairs": "top:100", "candidates": "tasb"}}
-        assert unjudged_options(bare, "f.txt") == {"axioms": {"pairs": "top:100", "candidates": "f.txt"}}
+        for given, run in (((several,), "bm25.top100"), ((several, "tasb"), "tasb"), ((bare, "f.txt"), "f.txt")):
+            options = {"pairs": "top:100", "candidates": run}
+            assert unjudged_options(*given) == {"axioms": options, "probes": options}
 
     def test_audit(self):
         runs = {"r": {"q": dict.fromkeys(DOCS, 1.0)}}
@@ -79,6 +79,12 @@ class TestWithoutJudgements:
         assert "pairs=top:100" in found.call
         [asked] = whyrank.audit(Longer(), Collection.of(DOCS, {"q": "cat"}, runs=runs), "axiom/TFC1", pairs="judged")
         assert asked.n == 0
+
+    def test_without_a_run_bm25_retrieves(self):
+        bare = Collection.of(DOCS, {"q": "cat"})
+        found = whyrank.audit(Longer(), bare, ["axiom/TFC1", "edited/repeat-document"], analyzer="whitespace")
+        assert [(finding.n, "candidates=bm25" in finding.call) for finding in found] == [(1, True), (2, True)]
+        assert not bare.runs, "the collection itself stays as it is"
 
 
 class TestAsk:

@@ -30,8 +30,9 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_
 
 import typer
 
-from whyrank.core import WhyrankError
+from whyrank.core import WhyrankError, load_plugins
 
+PLUGIN = "a Python file that registers probes, rankers and so on; repeatable (also WHYRANK_PLUGINS)."
 SHORT = {"collection": "-c", "ranker": "-r", "out": "-o", "measure": "-m", "target": "-t", "surrogate": "-s"}
 RANKERS = ("ranker", "target", "surrogate", "baseline")  # options whose values are call strings of rankers
 METAVARS = {str: "TEXT", int: "N", float: "X"}
@@ -68,10 +69,19 @@ def command(cls: type[Any]) -> Callable[..., None]:
 def documented(
     function: Callable[..., None], help_: str, options: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
-    """The function with the help and the parameters that typer reads."""
-    function.__doc__ = help_
-    function.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-    return function
+    """The function with the help and the parameters that typer reads, and `--plugin`, which every command has."""
+
+    def run(plugin: Sequence[str] | None = None, **given: Any) -> None:
+        load_plugins(plugin or ())
+        function(**given)
+
+    run.__doc__ = help_
+    named = typer.Option("--plugin", metavar="FILE", help=PLUGIN)
+    last = inspect.Parameter(
+        "plugin", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, named]
+    )
+    run.__signature__ = inspect.Signature([*options, last])  # type: ignore[attr-defined]
+    return run
 
 
 def values(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:

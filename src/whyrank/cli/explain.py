@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -62,6 +62,15 @@ class ExplainCommand(RankerOptions, Scoring, Input):
     seed: int = 0
     out: str | None = None
     json: bool = False
+
+    files: ClassVar[tuple[str, ...]] = (
+        "docs",
+        "doc_text",
+        "queries",
+        "query_text",
+        "qrels",
+        "qrels_columns",
+    )  # ids are other options
 
     def run(self) -> None:
         """Explain, print, and write the page."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from whyrank.cli.command import description, documented, parameters, refuse, val
 from whyrank.cli.console import BLOCKS, TRAINING, keeps, keeps_nothing, plural, say, tell_failures
 from whyrank.cli.options import Input, Scoring, open_collection, open_rankers
 from whyrank.cli.train import RecipeOptions, has_torch, require_torch
-from whyrank.core import WhyrankError
+from whyrank.core import WhyrankError, load_plugins
 
 if TYPE_CHECKING:
     from whyrank.tables import TermTable
@@ -223,6 +224,11 @@ NETWORKS = ("neural", "parm")
 
 class Learners(typer.core.TyperGroup):
     """The learners of the registry as commands, each imported when it is run."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Load the plugins that the command names, one of which may bring the learner."""
+        load_plugins(value for option, value in pairwise(args) if option == "--plugin")
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names."""

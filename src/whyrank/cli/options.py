@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from whyrank.cli.command import Whole
+from whyrank.cli.command import Whole, option_name
 from whyrank.cli.console import SCORES, keeps, say
 
 if TYPE_CHECKING:
@@ -19,15 +19,59 @@ BUNDLED_RANKERS = ("bm25", "ql")
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """The collection.
+    """The collection; options that name files stand for the collection `files(...)`.
 
     Attributes:
-        collection: a folder, PATH:SPLIT, a BEIR folder, irds:ID, or 'sample'.
+        collection: a folder, PATH:SPLIT, a BEIR folder, irds:ID, files(...), or 'sample'.
         strict: make doubtful input an error: judgements that point nowhere.
+        docs: documents in a CSV, TSV, JSONL or Parquet file, in place of --collection; columns that are not named are
+            recognised by their names.
+        doc_text: columns of their text, such as 'title,description'.
+        doc_id: column of their ids.
+        queries: queries in such a file.
+        query_text: column of their text.
+        query_id: column of their ids.
+        qrels: judgements in such a file, or in TREC's format.
+        qrels_columns: columns of query, document and grade, such as 'query,sku,grade'.
     """
 
     collection: str = "sample"
     strict: bool = False
+    docs: str | None = None
+    doc_text: str | None = None
+    doc_id: str | None = None
+    queries: str | None = None
+    query_text: str | None = None
+    query_id: str | None = None
+    qrels: str | None = None
+    qrels_columns: str | None = None
+
+    files: ClassVar[tuple[str, ...]] = (
+        "docs",
+        "doc_text",
+        "doc_id",
+        "queries",
+        "query_text",
+        "query_id",
+        "qrels",
+        "qrels_columns",
+    )
+
+    def __post_init__(self) -> None:
+        """Turn files and columns into the call string of a collection."""
+        from whyrank.core import Call, WhyrankError
+
+        given = {name: value for name in self.files if (value := getattr(self, name)) is not None}
+        if not given:
+            return
+        if self.docs is None:
+            raise WhyrankError(f"{option_name(next(iter(given)))} needs --docs FILE, the file with the documents")
+        if self.collection not in ("sample", ("sample",), (), None):
+            raise WhyrankError("--docs and --collection name two collections; give one of them")
+        spec = str(Call("files", None, given))
+        made: Any = (spec,) if isinstance(self.collection, tuple) else spec
+        for name, value in {**dict.fromkeys(given), "collection": made}.items():
+            object.__setattr__(self, name, value)
 
     def open_collection(self, spec: str | None = None) -> Collection:
         """Open the collection, or another one, and say what was odd in it."""

@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         worker_number,
         working_with,
     )
+    from whyrank.core.plugins import load_plugins
     from whyrank.core.progress import Progress, printable, silent, track
     from whyrank.core.protocols import Answered, Codes, Flags, Floats, Ints, Ranker, Study, ask, name_of
     from whyrank.core.registry import Registry, call_of

@@ -40,6 +40,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from whyrank.core.errors import MissingExtra, WhyrankError, check_number, check_text
+from whyrank.core.plugins import Plugins
 from whyrank.core.registry import Registry
 
 Task = TypeVar("Task")
@@ -308,7 +309,7 @@ class _Sent(NamedTuple):
 
         name = str(getattr(shared, "name", type(shared).__name__))
         try:
-            payload = dumps(shared)
+            payload = dumps((Plugins(), shared))  # in this order: what a plugin defines is loaded from it
         except Exception as error:
             raise WhyrankError(
                 f"{name!r} cannot be sent to other processes ({_in_short(error)}); use the serial executor"
@@ -382,7 +383,7 @@ def _load(name: str, key: bytes, payload: Any) -> Any:
     if sha256(content).digest() != key:
         raise WhyrankError(f"{name!r} was changed on its way to another process; start the command again")
     try:
-        return pickle.loads(content)
+        return pickle.loads(content)[1]
     except WhyrankError:
         raise
     except Exception as error:

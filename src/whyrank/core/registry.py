@@ -1,7 +1,7 @@
 """One lazy registry per kind of thing: probes, rankers, analyzers, collections, ...
 
-A name resolves in this order: registered in this process, built in (a lazy `module:attr`), an installed entry
-point of the group `whyrank.<kind>`. Nothing is imported before it is asked for.
+A name resolves in this order: registered in this process, plugin files included; built in (a lazy `module:attr`); an
+installed entry point of the group `whyrank.<kind>`. Nothing built in is imported before it is asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from whyrank.core.callstrings import Call, arguments_of, parse_call
 from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.plugins import load_plugins
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,10 +51,12 @@ class Registry(Generic[T]):
         self._broken: set[str] = set()
 
     def register(self, name: str) -> Callable[[F], F]:
-        """Register a class or function under a name; a name can be taken only once."""
+        """Register a class or function under a name; a name can be taken only once, but for a notebook's own."""
 
         def add(factory: F) -> F:
-            if name in self._factories or name in self._builtin:
+            known = self._factories.get(name)
+            again = known is not None and known.__module__ == factory.__module__ == "__main__"
+            if (known is not None or name in self._builtin) and not again:
                 raise WhyrankError(f"{self.one} {name!r} is already registered; choose another name")
             self._factories[name] = factory
             return factory
@@ -97,6 +100,7 @@ class Registry(Generic[T]):
 
     def factory(self, name: str) -> Any:
         """The class, function or family behind a name."""
+        load_plugins()
         for key in (name, name.partition("/")[0] + "/"):
             found = self._find(key)
             if found is not None and (not _is_family(found) or name in set(found.names())):
@@ -105,6 +109,7 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All ids that can be made now, families spelled out, sorted; plugins that do not load are left out."""
+        load_plugins()
         found: set[str] = set()
         for key in {*self._builtin, *self._factories, *self._entry_points()}:
             if key.endswith("/"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from whyrank.core import BadInput
 from whyrank.data.grades import Grades, grades_for
@@ -35,12 +35,13 @@ class Collection:
     titles: Mapping[str, str] = field(default_factory=dict)
     grades: Grades = field(default_factory=Grades)
     notes: list[str] = field(default_factory=list)
+    fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, docs: Texts, queries: Texts, qrels: Judgements = (), *, runs: Mapping[str, Run] | None = None,
         name: str = "collection", titles: Mapping[str, str] | None = None, grades: Grades | None = None,
-        strict: bool = False,
+        fields: Mapping[str, Mapping[str, Any]] | None = None, strict: bool = False,
     ) -> Collection:  # fmt: skip
         """Make a collection from plain Python.
 
@@ -52,6 +53,7 @@ class Collection:
             name: stands in tables; a known name (such as `dl19`) brings the meaning of its grades.
             titles: id -> title, where titles are needed on their own.
             grades: the meaning of the grades; else known by name or inferred.
+            fields: id -> name -> value, for rankers that read more of a document than its text.
             strict: whether an empty text, or an unknown id in judgements or runs, is an error.
         """
         notes: list[str] = []
@@ -65,7 +67,25 @@ class Collection:
         for run_name, run in (runs or {}).items():
             notes += references.check(f"run {run_name!r}", run)
         scale = grades_for(name, judged, notes, grades)
-        return cls(name, kept, given, judged, runs or {}, titles or {}, scale, notes)
+        return cls(name, kept, given, judged, runs or {}, titles or {}, scale, notes, fields or {})
+
+    @classmethod
+    def from_frames(cls, docs: Any, queries: Any, qrels: Any = None, **columns: Any) -> Collection:
+        """Make a collection from data frames: of pandas or polars, Arrow tables, columns by name, or lists of rows.
+
+        The columns are those of the collection `files`: `doc_text`, `doc_id`, `query_text`, `query_id` and
+        `qrels_columns`, recognised by their names where they are not given; also `name`, `grades`, `relevant` and
+        `strict`. Whole numbers as ids become strings.
+
+        Example:
+            >>> docs = {"sku": [7, 8], "title": ["red shoe", "blue shoe"], "price": [20.0, 35.5]}
+            >>> made = Collection.from_frames(docs, {"query": ["shoe"]})
+            >>> made.docs["7"], made.fields["7"], made.queries
+            ('red shoe', {'price': 20.0}, {'q1': 'shoe'})
+        """
+        from whyrank.data.columns import read_tables
+
+        return read_tables(docs, queries, qrels, **columns)
 
     def __repr__(self) -> str:
         judgements = sum(map(len, self.qrels.values()))

@@ -5,6 +5,7 @@ A store is a folder with these files (integers little-endian, n documents in the
 - `texts`, `ids`: all texts and all ids, UTF-8, one after the other
 - `text_ends`, `id_ends`: int64[n], where each ends
 - `title_sizes`: int32[n], bytes of the text's beginning that are its title
+- `fields`, `field_ends`: all fields, a JSON object for each document that has some, and where each ends
 - `hashes`: int64[n], the 64-bit hashes of the ids, sorted; `order`: int32[n], whose hash each one is
 - `crcs`: uint32[n], the CRC-32 of each text, which every reading of a text verifies
 - `meta.json`: version, number of documents, bytes of the corpus, of `texts` and of `ids`, notes
@@ -22,7 +23,7 @@ import os
 import secrets
 import shutil
 import zlib
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -44,10 +45,11 @@ from whyrank.core import (
     sweep,
 )
 
-VERSION = 1
+VERSION = 2
 _CHUNK = 4096
 _INTEGERS = {
-    "text_ends": "<i8", "id_ends": "<i8", "title_sizes": "<i4", "hashes": "<i8", "order": "<i4", "crcs": "<u4",
+    "text_ends": "<i8", "id_ends": "<i8", "field_ends": "<i8", "title_sizes": "<i4", "hashes": "<i8", "order": "<i4",
+    "crcs": "<u4",
 }  # fmt: skip
 
 
@@ -57,17 +59,15 @@ class DiskDocs(Mapping[str, str]):
     def __init__(self, folder: Path) -> None:
         """Open a whole store; an error of the system or a ValueError when it is not."""
         meta: dict[str, Any] = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-        # older stores have no crcs
-        present = {name: kind for name, kind in _INTEGERS.items() if name != "crcs" or (folder / name).exists()}
-        sizes = {name: np.dtype(kind).itemsize * meta["documents"] for name, kind in present.items()}
-        sizes |= {"texts": meta["text_bytes"], "ids": meta["id_bytes"]}
+        sizes = {name: np.dtype(kind).itemsize * meta["documents"] for name, kind in _INTEGERS.items()}
+        sizes |= {"texts": meta["text_bytes"], "ids": meta["id_bytes"], "fields": meta["field_bytes"]}
         if meta["version"] != VERSION or any((folder / name).stat().st_size != size for name, size in sizes.items()):
             raise ValueError(f"the document store {folder} is not whole")
         self.folder, self.notes = folder, list(map(str, meta["notes"]))
         self.corpus_bytes = int(meta["corpus_bytes"])
-        self._texts, self._ids = _map_file(folder / "texts"), _map_file(folder / "ids")
+        self._texts, self._ids, self._fields = (_map_file(folder / name) for name in ("texts", "ids", "fields"))
         self._integers: dict[str, npt.NDArray[Any]] = {
-            name: np.asarray(np.memmap(folder / name, kind, "r")) for name, kind in present.items()
+            name: np.asarray(np.memmap(folder / name, kind, "r")) for name, kind in _INTEGERS.items()
         }
 
     def __len__(self) -> int:
@@ -130,12 +130,19 @@ class DiskDocs(Mapping[str, str]):
         """Positions of the documents that have a title."""
         return np.flatnonzero(self._integers["title_sizes"])
 
+    def fields_at(self, position: int) -> str:
+        """Fields of the document at a position as JSON, or an empty string."""
+        return _slice(self._fields, self._integers["field_ends"], position).decode()
+
+    def with_fields(self) -> Ints:
+        """Positions of the documents that have fields."""
+        return np.flatnonzero(np.diff(self._integers["field_ends"], prepend=0))
+
     def _text(self, position: int) -> bytes:
         return self._verify(_slice(self._texts, self._integers["text_ends"], position), position)
 
     def _verify(self, text: bytes, position: int) -> bytes:
-        crcs = self._integers.get("crcs")
-        if crcs is not None and zlib.crc32(text) != crcs[position]:
+        if zlib.crc32(text) != self._integers["crcs"][position]:
             raise damage_error(
                 self.folder / "texts", f"remove the folder {self.folder}; the next command makes it again"
             )
@@ -148,24 +155,24 @@ class DiskDocs(Mapping[str, str]):
         return position
 
 
-class DiskTitles(Mapping[str, str]):
-    """The titles of a store, id -> title, for the documents that have one, in the order of the corpus."""
+class DiskPart(Mapping[str, str]):
+    """What some documents of a store have, such as a title, in the order of the corpus."""
 
-    def __init__(self, docs: DiskDocs) -> None:
-        self._docs = docs
+    def __init__(self, docs: DiskDocs, positions: Ints, at: Callable[[int], str]) -> None:
+        self._docs, self._positions, self._at = docs, positions, at
 
     def __len__(self) -> int:
-        return len(self._docs.titled())
+        return len(self._positions)
 
     def __iter__(self) -> Iterator[str]:
-        return (self._docs.id_at(int(position)) for position in self._docs.titled())
+        return (self._docs.id_at(int(position)) for position in self._positions)
 
     def __getitem__(self, doc_id: str) -> str:
         position = self._docs.position(doc_id) if isinstance(doc_id, str) else None
-        title = self._docs.title_at(position) if position is not None else ""
-        if not title:
+        found = self._at(position) if position is not None else ""
+        if not found:
             raise KeyError(doc_id)
-        return title
+        return found
 
 
 class _Items(ItemsView[str, str]):
@@ -222,9 +229,9 @@ class StoreWriter:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._stack = folder, ExitStack()
-        names = ("texts", "ids", "text_ends", "id_ends", "title_sizes", "hashes", "crcs")
+        names = ("texts", "ids", "fields", *(name for name in _INTEGERS if name != "order"))
         self._write = {name: self._stack.enter_context((folder / name).open("wb")).write for name in names}
-        self._documents = self._text_bytes = self._id_bytes = 0
+        self._documents = self._text_bytes = self._id_bytes = self._field_bytes = 0
 
     def __enter__(self) -> Self:
         return self
@@ -232,8 +239,8 @@ class StoreWriter:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def add(self, doc_id: str, text: str, title: str) -> None:
-        """Append one document; a title must be a prefix of the text."""
+    def add(self, doc_id: str, text: str, title: str, fields: str) -> None:
+        """Append one document; a title must be a prefix of the text, and `fields` are JSON or empty."""
         write = self._write
         content = text.encode()
         self._text_bytes += write["texts"](content)
@@ -241,6 +248,8 @@ class StoreWriter:
         self._id_bytes += write["ids"](doc_id.encode())
         write["text_ends"](self._text_bytes.to_bytes(8, "little"))
         write["id_ends"](self._id_bytes.to_bytes(8, "little"))
+        self._field_bytes += write["fields"](fields.encode())
+        write["field_ends"](self._field_bytes.to_bytes(8, "little"))
         write["title_sizes"](len(title.encode()).to_bytes(4, "little"))
         write["hashes"](hash_of(doc_id).to_bytes(8, "little", signed=True))
         self._documents += 1
@@ -255,6 +264,7 @@ class StoreWriter:
         order.tofile(self.folder / "order")
         meta = {"version": VERSION, "documents": self._documents, "notes": notes}
         meta |= {"corpus_bytes": corpus_bytes, "text_bytes": self._text_bytes, "id_bytes": self._id_bytes}
+        meta["field_bytes"] = self._field_bytes
         (self.folder / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
         list_checksums(self.folder, (file for file in self.folder.iterdir() if file.name != "texts"))
         for path in self.folder.iterdir():  # a power failure must not leave a whole-looking store behind
@@ -270,11 +280,17 @@ class StoreWriter:
         return None
 
 
-def store_folder(corpus: Path) -> Path:
-    """Where the store of a corpus file is kept; another path, size or time of change is another store."""
-    facts = corpus.stat()
-    text = f"{VERSION}\0{corpus.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}"
+def store_folder(corpus: Path, columns: str = "") -> Path:
+    """Where the store of a corpus is kept; its path, size, time of change and `columns` decide which it is."""
+    found = [each.stat() for each in files_of(corpus)]
+    facts = "\0".join(f"{each.st_size}\0{each.st_mtime_ns}" for each in found)
+    text = f"{VERSION}\0{corpus.resolve()}\0{facts}\0{columns}"
     return cache_folder() / "docs" / hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def files_of(corpus: Path) -> list[Path]:
+    """The file of a corpus, or the files of its folder."""
+    return [corpus] if corpus.is_file() else sorted(each for each in corpus.iterdir() if each.is_file())
 
 
 def open_store(folder: Path) -> DiskDocs | None:

@@ -159,4 +159,4 @@ def _assemble(
         raise BadInput(path / _DECLARATION, str(error), "mend 'relevant' or 'nonrelevant'") from None
     grades = grades_for(name, qrels, notes, scale)
     runs = run_files(path / "runs", references, notes)
-    return Collection(name, corpus.docs, queries, qrels, runs, corpus.titles, grades, notes)
+    return Collection(name, corpus.docs, queries, qrels, runs, corpus.titles, grades, notes, corpus.fields)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from whyrank.core import BadInput, Registry, WhyrankError, near_folder, suggestion
 from whyrank.data.collection import Collection
 
-_BUILTIN = {name: f"whyrank.data.spec:{name}" for name in ("sample", "folder", "beir", "irds")}
+_BUILTIN = {name: f"whyrank.data.spec:{name}" for name in ("sample", "folder", "beir", "irds", "files")}
 collections: Registry[Collection] = Registry("collections", "collection", _BUILTIN)
 
 
@@ -74,6 +74,24 @@ def irds(resource: str = "", strict: bool = False) -> Collection:
     if not resource:
         raise WhyrankError("the collection irds needs an id; write irds:ID, such as irds:beir/scifact/test")
     return read_irds(resource, strict)
+
+
+def files(
+    docs: str = "", queries: str = "", qrels: str | None = None, doc_text: str | None = None,
+    doc_id: str | None = None, query_text: str | None = None, query_id: str | None = None,
+    qrels_columns: str | None = None, relevant: int | None = None, strict: bool = False,
+) -> Collection:  # fmt: skip
+    """Tables with named columns (CSV, TSV, JSON lines, Parquet): `files(docs=FILE,queries=FILE,qrels=FILE,...)`."""
+    from whyrank.data.columns import read_tables
+
+    if not docs or not queries:
+        missing = "queries" if docs else "docs"
+        also = "; the file with judgements serves where it has the texts of the queries" if docs else ""
+        raise WhyrankError(f"the collection files needs {missing}=FILE (--{missing} FILE){also}")
+    return read_tables(
+        docs, queries, qrels, doc_text=doc_text, doc_id=doc_id, query_text=query_text, query_id=query_id,
+        qrels_columns=qrels_columns, relevant=relevant, strict=strict,
+    )  # fmt: skip
 
 
 def locate(text: str) -> FolderSpec:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 from whyrank.core import BadInput, Line, WhyrankError, read_lines, write_lines
 from whyrank.data.tallies import Tally
@@ -75,10 +76,43 @@ def read_qrels(path: str | PathLike[str], notes: list[str] | None = None, strict
     Both shapes are read: TREC's four columns, and BEIR's three columns with a header, separated by tabs. A line
     that contradicts an earlier one is an error; without `strict` the earlier one counts and `notes` tell of it.
     """
-    path = Path(path)
+    return collect_qrels(path := Path(path), _qrels_lines(path), notes, strict)
+
+
+class Judgement(NamedTuple):
+    """One row of a file with judgements; the grade is text, and must be a whole number."""
+
+    query_id: str
+    doc_id: str
+    grade: str
+    line: int
+
+
+def collect_qrels(
+    path: Path, rows: Iterable[Judgement], notes: list[str] | None = None, strict: bool = True
+) -> Qrels:
+    """Judgements as query_id -> doc_id -> grade; `notes` and `strict` as of `read_qrels`."""
     qrels: Qrels = {}
-    beir, repeated = False, 0
+    repeated = 0
     contradicting = Tally("judgements that contradict an earlier line, which counts")
+    for query_id, doc_id, text, line in rows:
+        if not _INTEGER.fullmatch(text):
+            raise BadInput(path, f"grade {text!r} is not an integer", "write grades as 0, 1, 2, ...", line)
+        grades, grade = qrels.setdefault(query_id, {}), int(text)
+        repeated += grades.get(doc_id) == grade
+        if (known := grades.setdefault(doc_id, grade)) != grade:
+            if strict:
+                what = f"document {doc_id!r} was judged {known} for query {query_id!r} before, here {grade}"
+                raise BadInput(path, what, "keep one of the two", line)
+            contradicting.add(f"line {line}")
+    if notes is not None:
+        notes += [f"{path.name}: judgements that repeat an earlier line: {repeated:,}"] if repeated else []
+        notes += contradicting.notes(path.name)
+    return qrels
+
+
+def _qrels_lines(path: Path) -> Iterator[Judgement]:
+    beir = False
     for number, line in enumerate(read_lines(path)):
         columns = line.text.split("\t")
         if number == 0 and len(columns) == 3 and not _INTEGER.fullmatch(columns[2].strip()):
@@ -90,20 +124,7 @@ def read_qrels(path: str | PathLike[str], notes: list[str] | None = None, strict
         if not beir:
             columns = _columns(path, line, 4, "query_id 0 doc_id grade")
             del columns[1]
-        query_id, doc_id, text = columns[0], columns[1], columns[2].strip()
-        if not _INTEGER.fullmatch(text):
-            raise BadInput(path, f"grade {text!r} is not an integer", "write grades as 0, 1, 2, ...", line.number)
-        grades, grade = qrels.setdefault(query_id, {}), int(text)
-        repeated += grades.get(doc_id) == grade
-        if (known := grades.setdefault(doc_id, grade)) != grade:
-            if strict:
-                what = f"document {doc_id!r} was judged {known} for query {query_id!r} before, here {grade}"
-                raise BadInput(path, what, "keep one of the two", line.number)
-            contradicting.add(f"line {line.number}")
-    if notes is not None:
-        notes += [f"{path.name}: judgements that repeat an earlier line: {repeated:,}"] if repeated else []
-        notes += contradicting.notes(path.name)
-    return qrels
+        yield Judgement(columns[0], columns[1], columns[2].strip(), line.number)
 
 
 def write_qrels(path: str | PathLike[str], qrels: Mapping[str, Mapping[str, int]]) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from whyrank.rankers.fuse import Fuse, FusedRanker, contents_of, write_weights
     from whyrank.rankers.http import hide_values
     from whyrank.rankers.lexical.background import Background
-    from whyrank.rankers.modules import files_digest, module_of
+    from whyrank.rankers.modules import files_digest, module_of, source_digest
     from whyrank.rankers.normalisation import query_scale
     from whyrank.rankers.opening import Setting, as_ranker, as_rankers, open_ranker, rankers, tie_tolerance
     from whyrank.rankers.run import RunRanker

@@ -31,7 +31,7 @@ from whyrank.core import (
     name_of,
     timed,
 )
-from whyrank.rankers import files_digest
+from whyrank.rankers import files_digest, source_digest
 from whyrank.scoring.batches import Batch, BatchScores, Failure, one_line, score_batch, time_out
 from whyrank.scoring.pairs import Pairs, unique_pairs
 from whyrank.scoring.store import ScoreStore
@@ -41,7 +41,7 @@ PATIENCE = 20
 _COST_OF_LATE = 5  # of the patience, for a pair that took too long: each costs the whole time that is allowed
 _NOTED = 1024  # pairs of a batch that the ranker gets to know of
 _DRIFT = 1e-4  # scores may differ by this share between batches, of themselves and of the mean score
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
+_FLEETING = re.compile(r" at 0x[0-9a-fA-F]+>| source=unknown")  # would name another ranker, or code, tomorrow
 
 
 def whose(ranker: Ranker) -> str:
@@ -51,12 +51,22 @@ def whose(ranker: Ranker) -> str:
 
 
 def identity_of(ranker: Ranker) -> str:
-    """What scores are kept under: the `repr`, digests of the files in `depends_on`, and our version for our own."""
-    module = sys.modules.get(ranker.__class__.__module__)
-    folder = Path(getattr(module, "__file__", None) or "").parent
-    named = files_digest(name_of(ranker), getattr(ranker, "depends_on", ()), folder)
+    """What scores are kept under: the `repr`, digests of files and source behind it, and our version for our own."""
     version = f" whyrank={__version__}" if whose(ranker) == "ours" else ""
-    return repr(ranker) + (f" files={'+'.join(named)}" if named else "") + version
+    return repr(ranker) + _digests(ranker) + version
+
+
+def _digests(ranker: Ranker) -> str:
+    """Digests of the files in `depends_on`, and of the source of a class that is not ours, also of its parts."""
+    home = ranker.__class__.__module__
+    module = sys.modules.get(home)
+    file = getattr(module, "__file__", None)
+    named = files_digest(name_of(ranker), getattr(ranker, "depends_on", ()), Path(file or "").parent)
+    found = f" files={'+'.join(named)}" if named else ""
+    if not home.startswith("whyrank."):
+        found += f" source={source_digest(module) if module and file else 'unknown'}"
+    parts = getattr(ranker, "parts", None) or filter(None, [getattr(ranker, "ranker", None)])
+    return found + "".join(map(_digests, parts))
 
 
 @dataclass
@@ -267,8 +277,7 @@ class Engine:
         start = time.perf_counter()
         batch_size = self._batch_size(ranker)
         pairs = unique_pairs(queries, docs, query, doc)
-        # a `repr` with a memory address would name another ranker tomorrow
-        lasting = getattr(ranker, "cacheable", True) and not _ADDRESS.search(repr(ranker))
+        lasting = getattr(ranker, "cacheable", True) and not _FLEETING.search(identity_of(ranker))
         job = Job(ranker, pairs, self.store if lasting and self.store is not None else self.memory)
         job.patience = None if job.identity in self._working else job.patience
         if self.fresh and job.store is not None and job.identity not in self._checks:

@@ -24,7 +24,7 @@ COMPAT = {  # modes, and the studies that they are for
     "camara-hauff": "axioms",
     "relevance-thesaurus": "bias_studies",
 }
-UNJUDGED = "top:100"
+UNJUDGED = 100  # documents of each query, where nothing is judged
 DEMO_TOLERANCE = "10%"  # the sample is small, so texts count as matched within it
 DEMO_BIAS = ("bias/car-brand",)  # elsewhere on request: its search for texts with a value reads every text
 
@@ -114,11 +114,12 @@ def all_studies() -> Catalogue:
 
 
 def unjudged_options(collection: Collection, run: str | None = None) -> dict[str, Options]:
-    """Where nothing is judged but there is a run, axioms pair its first hundred documents."""
+    """Where nothing is judged but there is a run, axioms and probes take its first hundred documents."""
     if collection.qrels or not (run or collection.runs):
         return {}
     name = run or first_stage(collection)
-    return {"axioms": {"pairs": UNJUDGED} | ({"candidates": name} if name else {})}
+    options = {"pairs": f"top:{UNJUDGED}"} | ({"candidates": name} if name else {})
+    return {"axioms": options, "probes": options}
 
 
 def usual_studies(collection: str) -> list[str]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from whyrank.core import Ranker, Study, WhyrankError, adjust, check_whole, timed, working_with
 from whyrank.data import Collection, open_run
-from whyrank.scoring import Engine
-from whyrank.studies.catalogue import Options, all_studies, limit_options, unjudged_options
+from whyrank.scoring import Engine, candidates_for
+from whyrank.studies.catalogue import UNJUDGED, Options, all_studies, limit_options, unjudged_options
 from whyrank.studies.delta import (
     Threshold,
     candidates_for_delta,
@@ -77,7 +77,8 @@ class ChosenStudies(NamedTuple):
 def choose_studies(request: Request) -> ChosenStudies:
     """Make the studies of a request; of those that a pattern finds, the ones that cannot run are left out.
 
-    A limit is one of templates for bias studies. Where nothing is judged, axioms pair the documents of a run.
+    A limit is one of templates for bias studies. Where nothing is judged, axioms and probes take the documents of a
+    run, and where there is none, those that BM25 retrieves.
     """
     if request.limit is not None:
         check_whole("limit", request.limit, 1)
@@ -101,7 +102,10 @@ def choose_studies(request: Request) -> ChosenStudies:
         notes += [f"run as they are, because they have no mode {compat}: {', '.join(plain)}"] * bool(plain)
     with timed("reading"):
         collection = request.collection()
-    if axioms and "pairs" not in options and not collection.qrels:
+    if options.get("pairs") != "judged" and not (collection.qrels or collection.runs or request.candidates):
+        collection = replace(collection, runs={})  # a copy, which the statistics of BM25 are kept for
+        collection.runs = {"bm25": candidates_for(collection, collection.queries, UNJUDGED)}
+    if "pairs" not in options and not collection.qrels:
         unjudged = unjudged_options(collection, request.candidates)
         again = catalogue.make(names, options, {**limit_options(request.limit), **unjudged})
         if not unjudged or any(study.id != made[name].id for name, study in again.items()):
@@ -117,19 +121,17 @@ def choose_studies(request: Request) -> ChosenStudies:
 
 
 def unjudged_note(collection: Collection, options: Mapping[str, Options]) -> str:
-    """Which documents axioms pair where nothing is judged; `options` are those of `unjudged_options`."""
+    """Which documents studies take where nothing is judged; `options` are those of `unjudged_options`."""
     if not options:
         return f"{collection.name} has neither judgements nor a run to pair documents of; give --candidates RUN"
     where = f"{options['axioms']['pairs']} of {options['axioms'].get('candidates', 'the run')}"
-    return f"{collection.name} has no judgements, so axioms pair {where} (--pairs, --candidates)"
+    return f"{collection.name} has no judgements, so axioms and probes take {where} (--pairs, --candidates)"
 
 
 def make_plan(request: Request) -> Plan:
     """Open everything that a request names; whatever is wrong shows before anything is scored."""
     adjust([], request.correction)
     collection, studies, notes = choose_studies(request)
-    if request.table is not None and not any(reading_of(study).has_table for study in studies.values()):
-        raise WhyrankError("--table is for bias studies, and none of them is named; name one, such as 'bias/*'")
     rankers = request.rankers(collection)
     plan = Plan(
         collection,

@@ -30,7 +30,17 @@ Numbers = Annotated[Sequence[int], Field(min_length=1)]
 
 @checked
 class JudgedData:
-    """The `data` of a recipe: collections with judgements, or a file of triples."""
+    """The `data` of a recipe: collections with judgements, or a file of triples.
+
+    Attributes:
+        collection: one or several, whose queries are learned from, with their texts judged relevant as positives.
+        negatives: `random`, 100 texts drawn for each query; `judged`, its texts judged not relevant; or a run, whose
+            texts that are not relevant are taken.
+        n: negatives of each query and epoch, beside one positive.
+        relevant: the lowest grade of a positive; the collection's own by default.
+        triples: a TSV file instead: query, positive, negative, and perhaps a teacher's scores of the two.
+        limit: the first so many queries or triples.
+    """
 
     collection: Names = field(default_factory=list)
     negatives: Name = "random"
@@ -48,7 +58,19 @@ class JudgedData:
 
 @checked
 class TaughtData:
-    """The `data` of a recipe with teachers: what is distilled from bi-encoders."""
+    """The `data` of a recipe with teachers: what is distilled from bi-encoders.
+
+    Attributes:
+        teachers: bi-encoders with their shares; the target of a text is the weighted sum of their cosines.
+        collection: one or several, whose queries with a relevant text are learned from.
+        cut: so many made-up queries cut from each text of a collection, by its name.
+        without: collections held back, no query or text of which is learned from.
+        candidates: texts of each query and epoch beside its own: of the teachers' first ten, of their next ones up to
+            `depth`, and at random.
+        depth: how far down the teachers' lists candidates are taken.
+        lexical: so many candidates more, of the first sixty of BM25.
+        limit: the first so many queries.
+    """
 
     teachers: Mapping[str, PositiveFloat]
     collection: Names = field(default_factory=list)
@@ -70,7 +92,15 @@ class TaughtData:
 
 @checked
 class ValidationData:
-    """The `validation` of a recipe: judged candidates."""
+    """The `validation` of a recipe: judged candidates.
+
+    Attributes:
+        collection: a collection with judgements.
+        run: the run whose candidates are ranked; by default its BM25 run, or its only one.
+        measure: `nDCG@10`, `RR@10`, `RR(rel=2)@10`, or the same at another rank.
+        depth: candidates of each query.
+        limit: so many queries.
+    """
 
     collection: Name
     run: Name | None = None

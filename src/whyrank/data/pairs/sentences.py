@@ -18,8 +18,9 @@ from whyrank.core import (
     json_records,
     needed_file,
 )
-from whyrank.data.pairs.rows import TextPair, tsv_cells, tsv_records
+from whyrank.data.pairs.rows import TextPair
 from whyrank.data.pairs.sets import existing, layout
+from whyrank.data.records import tsv_cells, tsv_records
 
 # What the layouts share: splits, and files that are aligned line by line.
 

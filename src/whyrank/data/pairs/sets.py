@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from whyrank.core import BadInput, Call, Registry, UnknownName, WhyrankError, find_file, parse_call, suggestion
-from whyrank.data.pairs.rows import TextPair, read_pairs, read_records
+from whyrank.data.pairs.rows import TextPair, read_pairs
+from whyrank.data.records import read_records
 from whyrank.data.tallies import Tally, without_surrogates
 
 KINDS: Mapping[str, tuple[str, ...]] = {
