@@ -28,7 +28,6 @@ nb_execution_mode = "force"
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
-suppress_warnings = ["toc.not_readable", "myst.xref_missing"]  # until all pages are in their new places
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_title = f"whyrank {release}"
@@ -48,8 +47,7 @@ def setup(app: Any) -> None:
 
 def _read(app: Any, name: str, source: list[str]) -> None:
     page = app.env.doc2path(name, base=False)
-    if page.suffix == ".md":
-        source[0] = relink(source[0], f"docs/{page}", f"docs/{page}")
+    source[0] = relink(source[0], f"docs/{page}", f"docs/{page}")
 
 
 def _formula(translator: Any, node: Any) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from xml.etree import ElementTree
 
 import pytest
 import typer
+import yaml
 
 import whyrank
 from whyrank.cli.app import app
@@ -143,8 +146,6 @@ def test_relative_links_lead_somewhere(page):
         if re.match(r"[a-z]+:", target):
             continue
         file = (page.parent / target).resolve() if target else page
-        if file.parent.name in ("howto", "concepts") and not file.exists():
-            continue  # until all pages are in their new places
         assert file.exists() or file in made(), f"{page.name} links to {target}, which does not exist"
         assert not part or part in anchors(file), f"{page.name}: {target} has no heading #{part}"
 
@@ -172,8 +173,42 @@ def test_sentences_are_short(page):
     """At most thirty words from one full stop to the next; tables, headings and code do not count."""
     text = re.sub(r"^(?:#|\||!\[|:|<!--).*$", "\n", _FENCED.sub("\n\n", text_of(page)), flags=re.MULTILINE)
     paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text)
-    sentences = [each for paragraph in paragraphs for each in re.split(r"(?<=[.!?:;])\s+", paragraph)]
+    sentences = [each for paragraph in paragraphs for each in re.split(r"(?<=[.!?])\s+", paragraph)]
     assert [each for each in sentences if len(each.split()) > 30] == []
+
+
+@pytest.mark.slow
+def test_the_quickstart_runs_as_printed(tmp_path):
+    """A newcomer's path: eight commands at most; what the page quotes of their output is what they print."""
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", (DOCS / "quickstart.md").read_text(encoding="utf-8"), re.M | re.S)
+    (_, install), *rest = blocks
+    assert install.startswith("$ pip install ")
+    assert len([kind for kind, _ in blocks if kind != "text"]) <= 8
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "whyrank").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m whyrank.cli.main "$@"\n')
+    (tmp_path / "bin" / "whyrank").chmod(0o755)
+    path = {
+        **os.environ,
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "WHYRANK_CACHE": str(tmp_path / "cache"),
+    }
+    printed: list[list[str]] = []
+    for kind, block in rest:
+        if kind == "text":
+            assert [line for line in block.splitlines() if line.split() not in printed] == []
+            continue
+        done = subprocess.run(
+            ["bash", "-ec", block], cwd=tmp_path, env=path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        printed = [line.split() for line in done.stdout.splitlines()]
+    assert (tmp_path / "report" / "report.html").exists()
+
+
+def test_the_citation_is_of_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == whyrank.__version__
+    assert all(each["title"] and each["authors"] and each["year"] for each in citation["references"])
 
 
 def test_notebooks_have_no_outputs():
