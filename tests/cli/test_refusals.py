@@ -51,7 +51,7 @@ REQUESTS = [
     # bias studies
     (f"{BIAS} bias/substitution", "needs its values"),
     (f"{BIAS} bias/car-brnd", "did you mean 'bias/car-brand'"),
-    (f"{BIAS} TFC1 --table a.parquet", "--table is for bias studies"),
+    ("audit TFC1 -r bm25 --delta 0.1 --table a.parquet", "--table is for bias studies"),
     (f"{BIAS} bias/when-year --table nofile.tsv", "nofile.tsv"),
     (f"{BIAS} bias/when-year --compat abnirml", "is for probes"),
     (f"{BIAS} \"bias/car-brand(filters='python:odd.py:fails')\"", "failed: ValueError: out of order"),

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -63,16 +64,20 @@ class Planted:
         )
 
 
-@pytest.fixture(scope="module")
-def audits():
-    """One audit for each theme: BM25, and the ranker with its plant."""
+def audited(make, studies):
+    """One audit for each plant: BM25, and the ranker with the plant."""
     whole = open_collection("sample")
     some = list(whole.queries)[:14]
     sample = replace(whole, **{part: {q: getattr(whole, part)[q] for q in some} for part in ("queries", "qrels")})
     bm25 = open_ranker("bm25", Setting(sample))
-    rankers = [Planted(theme, bm25, plant) for theme, plant in plants(sample).items()]
-    asked = whyrank.audit(["bm25", *rankers], sample, STUDIES, tolerance="10%", limit=150, correction="bh")
+    rankers = [Planted(theme, bm25, plant) for theme, plant in make(sample).items()]
+    asked = whyrank.audit(["bm25", *rankers], sample, studies, tolerance="10%", limit=150, correction="bh")
     return {r.name: replace(asked, findings=[f for f in asked if f.ranker in ("bm25", r.name)]) for r in rankers}
+
+
+@pytest.fixture(scope="module")
+def audits():
+    return audited(plants, STUDIES)
 
 
 @pytest.mark.parametrize(
@@ -90,3 +95,60 @@ def test_the_first_sentence_names_what_was_planted(audits, theme, says):
     said = audits[theme].headlines
     assert said[0].theme == theme, [str(headline) for headline in said]
     assert re.search(says.replace("{}", theme), said[0].text), said[0].text
+
+
+MORE = [
+    *STUDIES, "edited/case-fold", "axiom/PROX2", "axiom/TP", "axiom/LNC2", "axiom/M-AND", "transferred/neutrality",
+    "transferred/simplicity", "transferred/fluency", "transferred/succinctness", "bias/country",
+]  # fmt: skip
+
+
+def other_plants(sample):
+    """What is added to the score of BM25, by the name that readers see."""
+    names = [name for name in MORE if name.startswith("transferred")]
+    made = {
+        name.rpartition("/")[2]: s.contrasts(sample) for name, s in all_studies().make(names, {"seed": 0}, {}).items()
+    }
+
+    def only(name, side):
+        first, second = ({made[name].docs[i] for i in made[name].doc[:, column]} for column in (side, 1 - side))
+        return first - second
+
+    formal, hard, loaded = only("formality", 0), only("simplicity", 1), only("neutrality", 1)
+    wordings = set(made["paraphrase"].docs)
+    return {
+        "formal": lambda query, doc: 3.0 * (doc in formal),
+        "wordings": lambda query, doc: 4.0 * (doc in wordings and crc32(doc.encode()) % 2),
+        "shorter": lambda query, doc: -0.05 * len(terms(doc)),
+        "France": lambda query, doc: 3.0 * ("France" in doc),
+        "punctuation": lambda query, doc: -4.0 * bool(re.search(r"[.,;:!?]", doc)),
+        "lower": lambda query, doc: 4.0 * (doc == doc.lower()),
+        "hard": lambda query, doc: 3.0 * (doc in hard),
+        "loaded": lambda query, doc: 3.0 * (doc in loaded),
+        "repeated": lambda query, doc: 5.0 * (len(doc) > 40 and doc.count(doc[:30]) > 1),
+    }
+
+
+@pytest.fixture(scope="module")
+def other_audits():
+    return audited(other_plants, MORE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("formal", r"Style\. .*, formal prefers the formal one in 9\d% .*"),
+        ("wordings", r"Meaning\. Wordings scores two wordings of one thing differently in 50% .*; BM25 in 2%\."),
+        ("shorter", r"Length\. With the whole text repeated, shorter prefers the original in 9\d% .*"),
+        ("France", r"Brands and names\. With only the country changed, France favours France over .*"),
+        ("punctuation", r"Noise and typos\. Without punctuation, punctuation prefers the changed text in 100% .*"),
+        ("lower", r"Noise and typos\. In lower case, lower prefers the changed text .*; BM25 never notices\."),
+        ("hard", r"Style\. .*, hard prefers the harder one in 100% .*"),
+        ("loaded", r"Style\. .*, loaded prefers the biased one in 100% .*"),
+        ("repeated", r"Length\. With the whole text repeated, .* repeated in 100%\."),
+    ],
+)
+def test_the_first_sentence_names_other_plants(other_audits, name, says):
+    """The rule was not made on these. It misses a ranker that avoids words of the query: brands come first there."""
+    assert re.fullmatch(says, str(other_audits[name].headlines[0]), re.IGNORECASE)

@@ -190,9 +190,10 @@ def test_the_command_repeats_the_audit():
         "seed": 3,
         "json": False,
         "by": None,
+        "seconds": {"scoring": 2.5},
     }
     page = Page(report_of([finding()], {"settings": given | {"rankers": {"bm25": "x"}}}))
-    [command] = [data for tag, data in page.texts if tag == "code" and data.startswith("whyrank")]
+    [command] = [data for tag, data in page.texts if tag == "code" and data.startswith("whyrank audit")]
     assert command == "whyrank audit 'TFC1 & AND' --ranker bm25 --ranker ql --seed 3"
 
 

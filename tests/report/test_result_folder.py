@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from report_samples import (
     NASTY,
     ToyStudy,
+    curve,
     empty,
     findings,
     marks,
@@ -24,7 +25,8 @@ from report_samples import (
 )
 
 from whyrank.core import BadInput, UnknownName, WhyrankError
-from whyrank.report import read_findings, read_scores, read_settings, read_texts
+from whyrank.evaluation import Spread
+from whyrank.report import open_audit, read_findings, read_scores, read_settings, read_texts
 from whyrank.report.folder import check_result, swap_folder
 from whyrank.scoring import Failure
 from whyrank.studies import Calibration, Contrasts, Pair, Threshold
@@ -64,6 +66,26 @@ def test_the_overlap_split_is_written_as_figures_and_as_a_picture(tmp_path):
     assert len(marks((folder / "overlap.svg").read_text(encoding="utf-8"), "line")) == 4
     assert "Effectiveness by overlap" in (folder / "report.html").read_text(encoding="utf-8")
     assert not {"overlap.csv", "overlap.svg"} & set(files(written(folder, toy_answer(), overlap=[])))
+
+
+def test_an_opened_folder_gives_the_report_that_is_in_it(tmp_path):
+    answers = [toy_answer(ranker=ranker) for ranker in ("bm25", "ql")]
+    swept = [point for ranker in ("bm25", "ql") for point in curve("matched/length|tf", ranker, 0.5, None, -0.25)]
+    spreads = [
+        Spread("*", "matched/length|tf", 1, 2, 0.1, 0.2, -0.1, 0.3),
+        Spread("*", "=x", 1, 2, None, 1 / 3, 0, 1),
+    ]
+    folder = written(tmp_path / "out", *answers, sweep=swept, spreads=spreads, overlap=overlap_rows())
+    found = open_audit(folder)
+    assert (found.sweep, found.spreads, found.overlap) == (swept, spreads, overlap_rows())
+    found.report(tmp_path / "again.html")
+    page = (tmp_path / "again.html").read_text(encoding="utf-8")
+    assert page == (folder / "report.html").read_text(encoding="utf-8")
+    for section in ("sweeps", "overlap", "stability", "fidelity"):
+        assert f'id="{section}"' in page
+    (folder / "sweep.csv").write_text("study,ranker\n1,2\n")
+    with pytest.raises(BadInput, match=r"sweep\.csv"):
+        open_audit(folder)
 
 
 @settings(max_examples=10)
@@ -184,7 +206,7 @@ def test_a_failure_leaves_the_old_result(tmp_path, monkeypatch, error):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("whyrank.report.folder.render", fail)
+    monkeypatch.setattr("whyrank.report.audit.render", fail)
     with pytest.raises(error):
         written(path, toy_answer(ranker="ql"))
     assert files(path) == before

@@ -100,7 +100,7 @@ def test_a_page_that_is_full_has_the_best_of_each_query_term(entries, most):
     made = table(*((q, d, w) for (q, d), w in entries.items()))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_page, "MOST", most)
-        shown = {(q, d) for q, d, _ in entries_of(data_of(render_table(table_page._strongest(made).compact(), "t")))}
+        shown = {(q, d) for q, d, _ in entries_of(data_of(render_table(table_page.strongest_entries(made), "t")))}
     assert len(shown) == min(most, len(entries))
     queries = sorted({q for q, _ in entries})
     for query in queries if len(entries) > most >= len(queries) else []:

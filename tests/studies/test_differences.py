@@ -147,6 +147,42 @@ def test_the_test_keeps_its_level_and_the_interval_covers(agree):
     assert np.mean([each.difference_low <= 0 <= each.difference_high for each in found]) >= 0.93
 
 
+def gaps_of(kind, draw):
+    """Queries, texts and differences between scores, drawn alike for two rankers."""
+    queries, size = {"heavy": 15, "skewed": 25, "unequal": 60, "shared": 25, "sized": 25}[kind], 5
+    leaning = draw.standard_t(2, (2, queries)) if kind == "heavy" else draw.normal(0, 1, (2, queries))
+    if kind == "skewed":
+        leaning = draw.lognormal(0, 1, (2, queries)) - 1.2
+    if kind == "unequal":
+        size = np.minimum(1 + draw.pareto(1.1, queries), 60).astype(int)
+    if kind == "sized":
+        size = 1 + draw.poisson(1 + 6 * (leaning.sum(axis=0) > 1))
+    query = np.repeat(np.arange(queries), size)
+    noise = draw.standard_cauchy((2, len(query))) if kind == "heavy" else draw.normal(0, 0.7, (2, len(query)))
+    docs = np.arange(2 * len(query)).reshape(-1, 2)
+    if kind == "shared":  # 30 documents, which each ranker likes or does not
+        docs = np.array([draw.choice(30, 2, replace=False) for _ in query])
+        worth = draw.normal(0, 1, (2, 30))
+        noise += worth[:, docs[:, 0]] - worth[:, docs[:, 1]]
+    return np.column_stack([query, docs]).tolist(), leaning[:, query] + noise
+
+
+@pytest.mark.parametrize("kind", ["heavy", "skewed", "unequal", "shared", "sized"])
+def test_level_and_coverage_hold_beyond_what_they_were_made_on(kind):
+    draw, found = np.random.default_rng(77), []
+    finding = whyrank.Finding.from_dict({**dict.fromkeys(whyrank.Finding.__annotations__), "share": 1.0})
+    for i in range(400):
+        rows, gaps = gaps_of(kind, draw)
+        contrasts = contrasts_of(rows)
+        base = Reading.of(contrasts, np.zeros((len(rows), 2)), 0.5, False)
+        effects = (np.sign(gaps) * (np.abs(gaps) > 0.5)).astype(np.int8)
+        sides = [Side(finding, contrasts, replace(base, effects=each)) for each in effects]
+        found.append(difference_of(*sides, seed=i, draws=199))
+    rejected = np.mean([each.difference_p < 0.05 for each in found])
+    assert 0.02 <= rejected <= 0.08
+    assert np.mean([each.difference_low <= 0 <= each.difference_high for each in found]) >= 0.93
+
+
 def test_values_of_a_bias_study_are_compared_in_deltas():
     """Honda has 0.3 more in one ranker and 0.9 more in the other, without noise: 1.0 and 3.0 deltas of range."""
     rankers = [Toy(seed, words=(("honda", gain),), scale=0.0) for seed, gain in ((1, 0.3), (2, 0.9))]

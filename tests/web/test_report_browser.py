@@ -30,7 +30,7 @@ AUDITS = {
     "swept": ["matched/length|*", "--tolerance", "10%", "-r", "bm25", "-r", "bm25(b=0.9)", "--sweep", "--group", "bm25*",
               "--by", "relevance_group"],
     "bias": [f"bias/substitution(values={'+'.join(TEAS)},templates=tea.tsv)", "TFC1", "-r", "rose=python:likes.py:rose",
-             "--delta", "0.1"],
+             "--delta", "0.1", "--table", "tea-terms.tsv"],
     "hostile": ["matched/length|relevance", "LNC2", "-c", "texts", "-r", "bm25", "-r", "mine=python:likes.py:rough", "--delta", "0.01"],
 }  # fmt: skip
 SCRIPT = "<script>window.ran = 1</script><img src=x onerror='window.ran = 2'>"
@@ -51,6 +51,7 @@ def audited(tmp_path_factory):
     """The result folder of an audit by its name, made when it is first wanted."""
     here, made = tmp_path_factory.mktemp("audits"), set()
     (here / "tea.tsv").write_text("".join(f"which drink {i}\tdrink {{value}} at {i}\n" for i in range(12)))
+    (here / "tea-terms.tsv").write_text("drink\tmint\t0.5\nwhich\tsage\t0.25\nwhich\t<b>rose</b>\t0.125\n")
     (here / "likes.py").write_text(RANKER)
     (here / "texts").mkdir()
     docs = [{"id": f"d{i}", "text": f"tea {HOSTILE} " + "and a cup " * (i % 5)} for i in range(40)]
@@ -156,6 +157,20 @@ def test_it_is_a_few_screens_long_and_prints_on_a_few_pages(opened, audited):
     assert 1 <= pages <= 5
     plain = opened(audited("whole") / "report.html", java_script_enabled=False)
     assert plain.locator("details.study:visible").count() >= 20, "readable without scripts"
+
+
+def test_the_term_table_is_searched_and_the_glossary_unfolds(opened, audited):
+    page = opened(audited("bias") / "report.html")
+    page.locator("#table summary").click()
+    rows = page.locator("#terms tbody tr:visible")
+    assert [row.inner_text() for row in rows.all()] == [
+        "drink\t12\tmint 0.5",
+        "which\t12\tsage 0.25, <b>rose</b> 0.125",
+    ]
+    page.fill("#term", "Sage")
+    assert rows.count() == 1
+    page.locator("a.term").first.click()
+    assert page.locator("#glossary dl").is_visible()
 
 
 @pytest.mark.parametrize("name", AUDITS)

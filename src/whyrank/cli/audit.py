@@ -44,7 +44,7 @@ class AuditCommand(StudyOptions):
         study: names, patterns or call strings of probes, axioms and bias studies, and expressions of axioms:
             'matched/*', 'axiom/TFC1(length=5)', 'TFC1 & M-AND'; all probes and axioms when none.
         baseline: a ranker that all others are compared with, study by study on the same contrasts.
-        table: a term table to compare the values of bias studies with.
+        table: a term table: the report has its rows for words of the queries, and compares bias studies with it.
         show: how many rows to show.
         alpha: level of significance, after correction.
         correction: over the whole table: holm, bonferroni, bh or none.
@@ -80,7 +80,7 @@ class AuditCommand(StudyOptions):
         """Run the studies, print and write."""
         from whyrank import report
         from whyrank.evaluation import effectiveness_of_plan, group_rankers
-        from whyrank.studies import Budget, make_plan, usual_studies
+        from whyrank.studies import Budget, make_plan, reading_of, usual_studies
         from whyrank.tables import open_table
 
         start, clock = time.perf_counter(), Clock()
@@ -99,6 +99,12 @@ class AuditCommand(StudyOptions):
         )  # fmt: skip
         with clocked(clock):
             plan = make_plan(asked)
+            if (
+                self.table
+                and not request.out
+                and not any(reading_of(study).has_table for study in plan.studies.values())
+            ):
+                raise WhyrankError("--table is for bias studies and the report; name one of them, or --out FOLDER")
             if self.baseline is not None:
                 plan = replace(plan, baseline=plan.rankers[0].name)
             measure = partial(effectiveness_of_plan, plan, self.candidates, self.analyzer)

@@ -60,6 +60,8 @@ class ExploreCommand:
             # torch takes half of the cores: two short texts need no more, and other requests get the rest
             os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2)))
             tables = {name: open_table(name, check=True) for name in self.table}
+            if audit is not None and audit.table is not None:
+                tables.setdefault(str(settings.get("table")), audit.table)
             collection = open_collection(self.collection or settings.get("collection") or "sample")
             analyzer = str(settings.get("analyzer") or "lucene")
             specs = self.ranker or self._specs(settings)

@@ -55,10 +55,10 @@ def csv_of(table: Any) -> str:
     return sink.getvalue().decode()
 
 
-def table_of_csv(text: str) -> Any:
-    """The table of findings that `csv_of` wrote: an empty cell is null, a quoted empty one an empty string."""
+def table_of_csv(text: str, kind: type) -> Any:
+    """The table of records that `csv_of` wrote: an empty cell is null, a quoted empty one an empty string."""
     convert = csv.ConvertOptions(
-        column_types=_schema(Finding),
+        column_types=_schema(kind),
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,

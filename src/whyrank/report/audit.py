@@ -34,16 +34,24 @@ from whyrank.core import (
 )
 from whyrank.data import Collection, open_collection
 from whyrank.evaluation import Effectiveness, OverlapRow, PlanEffectiveness, Spread, effectiveness_of_plan
+from whyrank.evaluation.fidelity import PerQuery, compare_runs
 from whyrank.evaluation.stability import stability
 from whyrank.rankers import Setting, as_ranker
 from whyrank.rankers.neural import lines_of
 from whyrank.report.arrow import plain
 from whyrank.report.examples import SHOWN_EXAMPLES, Example, choose
 from whyrank.report.folder import (
+    OVERLAP,
+    STABILITY,
+    SWEEP,
+    TABLE,
+    TABLE_PAGE,
     ResultWriter,
+    has_scores,
     read_bias_results,
     read_effectiveness,
     read_findings,
+    read_rows,
     read_scores,
     read_settings,
     read_texts,
@@ -121,7 +129,8 @@ class Audit:
     """What rankers answered to studies: findings, details of bias studies, settings, notes, and all scores.
 
     Two audits are equal where these are; `findings` have fingerprints of the contrasts that were scored. `record` is
-    what `settings.json` of a result folder holds: settings, studies, thresholds, failures, notes and versions.
+    what `settings.json` of a result folder holds: settings, studies, thresholds, failures, notes and versions. Of a
+    large `table`, a result folder has the strongest entries.
     """
 
     findings: list[Finding]
@@ -179,6 +188,26 @@ class Audit:
         """The findings that matter most, in sentences."""
         return headlines(self.findings, self.alpha, self.symmetric, self.names)
 
+    @cached_property
+    def scores(self) -> dict[str, dict[str, dict[str, float]]]:
+        """The scores of each ranker over all studies, by query and text."""
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for study, ranker in self._scored:
+            contrasts, reading = self._read(study, ranker)
+            pairs = contrasts.query[:, None].astype(np.int64) * len(contrasts.docs) + contrasts.doc
+            known, at = np.unique(pairs, return_index=True)
+            run = found.setdefault(ranker, {})
+            for pair, score in zip(known.tolist(), reading.scores.ravel()[at].tolist(), strict=True):
+                query, doc = divmod(pair, len(contrasts.docs))
+                run.setdefault(contrasts.queries[query], {})[contrasts.docs[doc]] = score
+        return found
+
+    @cached_property
+    def fidelity(self) -> dict[str, PerQuery]:
+        """How well each ranker stands in for the first one, by query, over the texts that both have scored."""
+        first, *others = self.scores or [""]
+        return {ranker: compare_runs(self.scores[first], self.scores[ranker], ks=()) for ranker in others}
+
     def __getitem__(self, study: str) -> StudyView:
         if study not in self.studies:
             raise UnknownName("study of this audit", study, self.studies)
@@ -200,11 +229,9 @@ class Audit:
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report, one HTML file."""
-        pairs = dict.fromkeys((finding.study, finding.ranker) for finding in self.findings)
-        examples = {
-            pair: choose(*self._read(*pair), most=SHOWN_EXAMPLES) for pair in pairs if self.folder or self.answers
-        }
-        write_text(Path(path), render(self, examples))
+        examples = {pair: choose(*self._read(*pair), most=SHOWN_EXAMPLES) for pair in self._scored}
+        beside = (Path(path).parent / TABLE_PAGE).exists()
+        write_text(Path(path), render(self, examples, TABLE_PAGE if beside else None))
 
     def plot(self, name: str | None = None) -> Any:
         """A chart of the report as an Altair chart: by name, such as `word-order`, or the one of the first theme."""
@@ -228,6 +255,12 @@ class Audit:
                 writer.add(answer)
             writer.finish(self)
 
+    @property
+    def _scored(self) -> list[tuple[str, str]]:
+        """The studies and rankers whose scores there are."""
+        pairs, folder = dict.fromkeys((f.study, f.ranker) for f in self.findings), self.folder
+        return [pair for pair in pairs if (has_scores(folder, *pair) if folder else pair in self.answers)]
+
     def _read(self, study: str, ranker: str) -> tuple[Contrasts, Reading]:
         if self.folder is not None:
             return _read_stored(self.folder, study, ranker, self._texts)
@@ -244,9 +277,19 @@ class Audit:
 def open_audit(folder: str | os.PathLike[str]) -> Audit:
     """The audit of a result folder; scores and texts are read when they are needed."""
     path, record = Path(folder), read_settings(folder)
-    found = read_findings(path), read_bias_results(path)
-    measured = read_effectiveness(path)
-    return Audit(*found, record["settings"], record["notes"], effectiveness=measured, folder=path, record=record)
+    return Audit(
+        read_findings(path),
+        read_bias_results(path),
+        record["settings"],
+        record["notes"],
+        sweep=read_rows(path, SWEEP, SweepPoint),
+        spreads=read_rows(path, STABILITY, Spread) or None,
+        overlap=read_rows(path, OVERLAP, OverlapRow),
+        effectiveness=read_effectiveness(path),
+        table=open_table(path / TABLE) if (path / TABLE).exists() else None,
+        folder=path,
+        record=record,
+    )
 
 
 def _read_stored(folder: Path, study: str, ranker: str, texts: Sequence[str]) -> tuple[Contrasts, Reading]:
@@ -301,7 +344,8 @@ def audit(
         width: draw no more of a study once its 95% interval is narrower than this.
         by: a label to break findings down by.
         engine: who scores and keeps scores; by default nothing is kept.
-        table: a term table, or its file: values of bias studies are compared with its weights.
+        table: a term table, or its file: the report has its rows for words of the queries, and values of bias studies
+            are compared with its weights.
         out: a result folder to write; scores are then read from it, and not held in memory.
         baseline: a ranker that all others are compared with, contrast by contrast; it is studied first.
         effectiveness: whether rankers also re-rank the run `candidates`, or the collection's, and are measured.

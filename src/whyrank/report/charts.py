@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
+import numpy as np
 import vl_convert
 from markupsafe import Markup, escape
 
@@ -43,6 +44,7 @@ from whyrank.studies.bias import BiasResult
 if TYPE_CHECKING:
     from whyrank.report.audit import Audit
 
+DOTS = 400  # in a panel of a scatter
 CURVES = 8  # colours of lines; with 7 patterns of dashes, 56 lines look different
 _DASHES: Any = [[1, 0], [7, 3], [2, 2.5], [9, 3, 2, 3], [14, 4], [4, 5], [9, 3, 2, 3, 2, 3]]
 _ROLES = re.compile(r' (?:role|aria-roledescription)="[^"<>]*"(?=[^<>]*>)')
@@ -162,6 +164,31 @@ def _overlap_of_measure(panels: Sequence[OverlapPanel], runs: Sequence[str]) -> 
     return _panels(alt.layer(*layers, data=alt.InlineData(values=data)), columns=2)
 
 
+def fidelity_chart(audit: Audit) -> Any:
+    """A panel for each ranker: its scores and those of the first ranker for the same texts, less the query's mean."""
+    first, data = next(iter(audit.scores)), list[dict[str, Any]]()
+    for ranker in audit.fidelity:
+        points = list[Any]()
+        for query, scores in audit.scores[first].items():
+            own = audit.scores[ranker].get(query, {})
+            both = np.array([(score, own[text]) for text, score in scores.items() if text in own]).reshape(-1, 2)
+            both = both[np.isfinite(both).all(axis=1)]
+            points += (both - both.mean(axis=0)).tolist() if len(both) > 1 else []
+        chosen = np.linspace(0, len(points) - 1, min(DOTS, len(points))).astype(int)
+        panel = {"panel": _label(audit.names[ranker])}
+        data += [
+            panel | {"first": float(f"{points[i][0]:.4g}"), "other": float(f"{points[i][1]:.4g}")} for i in chosen
+        ]
+    title = f"{_label(audit.names[first])}: score less the mean of the query"
+    dots = alt.Chart(alt.InlineData(values=data)).mark_point(filled=True, size=16, opacity=0.5)
+    dots = dots.encode(
+        x=alt.X("first:Q", title=title),
+        y=alt.Y("other:Q", title=None),
+        color=alt.value(_colours()["curve-1"]),
+    )
+    return _with_style(_panels(dots, columns=3 if len(audit.fidelity) > 2 else 2).resolve_scale(y="independent"))
+
+
 def bias_chart(results: Sequence[BiasResult], alpha: float) -> Any:
     """Effects of the values on the scores of each ranker, the highest first, significant ones in another colour."""
     return _with_style(alt.hconcat(*(_values_of_result(result, alpha) for result in results)))
@@ -188,7 +215,7 @@ def _values_of_result(result: BiasResult, alpha: float) -> Any:
 
 
 def charts_of(audit: Audit) -> dict[str, Any]:
-    """The charts that an audit has figures for, by name: one per theme and per bias study, sweep, overlap."""
+    """The charts that an audit has figures for, by name: one per theme and bias study, sweep, overlap, fidelity."""
     rows = [row for row in rows_of(audit.findings) if row.group is None and row.n and not row.tied]
     named = {label_of(row.study, full=True): row for row in rows}
     found: dict[str, Any] = {}
@@ -205,6 +232,8 @@ def charts_of(audit: Audit) -> dict[str, Any]:
         found["sweep"] = sweep_chart(audit.sweep)
     if audit.overlap:
         found["overlap"] = overlap_chart(audit.overlap)
+    if audit.fidelity:
+        found["fidelity"] = fidelity_chart(audit)
     return found
 
 

@@ -9,7 +9,7 @@ tables/                 findings.md and findings.tex, on request
 sweep.csv, sweep.svg    scores at every percentile of delta, on request
 stability.csv           spread of scores within groups of rankers, on request
 bias/                   bias studies: bias.json with all results, values.csv, pairs.csv, correlations.csv, drawings
-table.html              the term table that they are compared with, to search, sort and filter, where one is named
+table.html, .parquet    the term table of the audit, to search, sort and filter, where one is named
 effectiveness.parquet   measures of every query, re-ranking a first stage, where there is one and there are judgements
 overlap.csv, .svg       effectiveness by overlap with the relevant document, where these are
 """
@@ -60,11 +60,10 @@ from whyrank.report.arrow import (
     rows_table,
     scores_table,
     strings,
+    table_of_csv,
     values_table,
 )
-from whyrank.report.examples import SHOWN_EXAMPLES, Examples, choose
-from whyrank.report.html import render
-from whyrank.report.table_page import write_page
+from whyrank.report.table_page import strongest_entries, write_page
 from whyrank.report.tables import to_latex, to_markdown
 from whyrank.report.views import by_study
 from whyrank.report.words import slug
@@ -79,10 +78,11 @@ KIND = "whyrank result folder"
 FORMAT = 1
 FORMATS = ("markdown", "latex", "csv")
 FAILURES_KEPT = 100
-TABLE_PAGE, BIAS, BIAS_JSON, MEASURED = "table.html", "bias", "bias.json", "effectiveness.parquet"
+TABLE_PAGE, TABLE, BIAS, BIAS_JSON = "table.html", "table.parquet", "bias", "bias.json"
+SWEEP, STABILITY, OVERLAP, MEASURED = "sweep.csv", "stability.csv", "overlap.csv", "effectiveness.parquet"
 _FILES = frozenset(
     ["settings.json", "findings.parquet", "findings.csv", "texts.parquet", "report.html", "scores", "tables",
-     "sweep.csv", "sweep.svg", "stability.csv", "overlap.csv", "overlap.svg", MEASURED, BIAS, TABLE_PAGE]
+     SWEEP, "sweep.svg", STABILITY, OVERLAP, "overlap.svg", MEASURED, BIAS, TABLE_PAGE, TABLE]
 )  # fmt: skip
 _PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "ir-measures")  # whose versions can change a figure
 _REMEDY = "give a folder that `whyrank audit --out` wrote"
@@ -97,12 +97,11 @@ class ResultWriter:
         (folder / "scores").mkdir()
         self._texts: dict[str, int] = {}
         self._indexed: tuple[Contrasts, Codes, Codes] | None = None
-        self._examples: dict[tuple[str, str], Examples] = {}
 
     def add(self, answer: Answer) -> None:
-        """Write the scores of one answer and keep a few examples."""
+        """Write the scores of one answer."""
         key = (answer.name, answer.ranker)
-        if key in self._examples:
+        if has_scores(self._folder, *key):
             raise WhyrankError(f"study {key[0]} was put to {key[1]} twice; name it once")
         contrasts = answer.contrasts
         if self._indexed is None or self._indexed[0] is not contrasts:  # rankers share the contrasts of a study
@@ -112,10 +111,10 @@ class ResultWriter:
         facts |= {"fingerprint": contrasts.fingerprint}
         named = table.replace_schema_metadata({name: encodable(fact) for name, fact in facts.items()})
         write_parquet(named, _scores_file(self._folder, *key))
-        self._examples[key] = choose(contrasts, answer.reading, SHOWN_EXAMPLES)
 
     def finish(self, audit: Audit) -> None:
-        """Write everything but the scores; the report links to a page of the audit's term table."""
+        """Write everything but the scores, in the end the report of what is in the folder."""
+        from whyrank.report.audit import open_audit
         from whyrank.report.charts import overlap_svg, sweep_svg
 
         findings, settings = audit.findings, audit.settings
@@ -127,9 +126,7 @@ class ResultWriter:
         self._write_text("settings.json", sealed_json(audit.record, indent=2, allow_nan=False))
         if audit.table is not None:
             write_page(audit.table, self._folder / TABLE_PAGE, str(settings.get("table", "table")))
-        self._write_text(
-            "report.html", render(audit, self._examples, TABLE_PAGE if audit.table is not None else None)
-        )
+            strongest_entries(audit.table).save(self._folder / TABLE)
         formats, marks = settings.get("formats") or (), (audit.alpha, audit.correction)
         if "markdown" in formats:
             self._write_text("tables/findings.md", to_markdown(findings, *marks))
@@ -138,17 +135,18 @@ class ResultWriter:
         if "latex" in formats:
             self._write_text("tables/findings.tex", to_latex(findings, audit.alpha, correction=audit.correction))
         if audit.spreads is not None:
-            self._write_text("stability.csv", csv_of(rows_table(audit.spreads, Spread)))
+            self._write_text(STABILITY, csv_of(rows_table(audit.spreads, Spread)))
         if audit.sweep:
-            self._write_text("sweep.csv", csv_of(rows_table(audit.sweep, SweepPoint)))
+            self._write_text(SWEEP, csv_of(rows_table(audit.sweep, SweepPoint)))
             self._write_text("sweep.svg", sweep_svg(audit.sweep))
         if audit.effectiveness:
             write_parquet(values_table(audit.effectiveness), self._folder / MEASURED)
         if audit.overlap:
-            self._write_text("overlap.csv", csv_of(rows_table(audit.overlap, OverlapRow)))
+            self._write_text(OVERLAP, csv_of(rows_table(audit.overlap, OverlapRow)))
             self._write_text("overlap.svg", overlap_svg(audit.overlap))
         if audit.details:
             write_bias(self._folder / BIAS, audit.details, settings, audit.alpha)
+        open_audit(self._folder).report(self._folder / "report.html")
 
     def _indices(self, texts: Sequence[str]) -> Codes:
         """The numbers of some texts among all texts of the result."""
@@ -270,6 +268,22 @@ def read_effectiveness(path: str | os.PathLike[str]) -> list[Effectiveness]:
     for row in _read(file).to_pylist() if file.exists() else ():
         found.setdefault((row["run"], row["measure"]), {})[row["query_id"]] = row["value"]
     return [Effectiveness.of(*key, per_query) for key, per_query in found.items()]
+
+
+def read_rows(path: str | os.PathLike[str], name: str, kind: type[Any]) -> list[Any]:
+    """The records of a CSV file of a result folder; none where there is no such file."""
+    file = _folder(path) / name
+    if not file.exists():
+        return []
+    try:
+        return [kind(**row) for row in table_of_csv(file.read_text(encoding="utf-8"), kind).to_pylist()]
+    except (ValueError, TypeError) as error:  # errors of Arrow are ValueErrors
+        raise BadInput(file, f"cannot be read ({str(error).splitlines()[0]})", _AGAIN) from None
+
+
+def has_scores(folder: Path, study: str, ranker: str) -> bool:
+    """Whether a result folder holds the scores of one study and one ranker."""
+    return _scores_file(folder, study, ranker).exists()
 
 
 def check_result(path: str | os.PathLike[str], formats: Sequence[str]) -> Path:

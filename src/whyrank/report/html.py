@@ -70,6 +70,14 @@ class Section:
         """A figure per ranker to sort by: the score, or the range of a bias study."""
         return [f.score if f.range is None else f.range_deltas or f.range for f in self.row.cells.values() if f.n]
 
+    def favours(self, alpha: float) -> dict[str, list[str]]:
+        """Which name is favoured over which in a bias study, and by which rankers."""
+        found: dict[str, list[str]] = {}
+        for f in self.row.cells.values():
+            if views.is_clear(f, alpha):
+                found.setdefault(f"{f.favoured} over {f.disfavoured}", []).append(f.ranker)
+        return found
+
     @property
     def spread(self) -> float:
         """How far the rankers lie apart."""
@@ -123,6 +131,11 @@ def render(
         "effectiveness": views.by_run(audit.effectiveness),
         "overlap": views.by_measure(audit.overlap),
         "table_page": table_page,
+        "biased": bool(audit.details),
+        "table": views.table_rows(audit.table, {q for run in audit.scores.values() for q in run})
+        if audit.table is not None else [],
+        "fidelity": audit.fidelity,
+        "fidelity_chart": None,
         "sweep_chart": None,
         "overlap_chart": None,
         "chart_style": Markup(charts.dark_style()),
@@ -140,6 +153,9 @@ def render(
         runs = ", ".join(dict.fromkeys(row.run for row in audit.overlap))
         label = f"{', '.join(page['overlap'])} by overlap of {runs}"
         page["overlap_chart"] = charts.picture(charts.overlap_chart(audit.overlap), label)
+    if audit.fidelity:
+        label = f"Scores of {', '.join(names[ranker] for ranker in audit.fidelity)} and of {names[rankers[0]]}"
+        page["fidelity_chart"] = charts.picture(charts.fidelity_chart(audit), label)
     return fill("report", ("palette", "report"), page)
 
 
@@ -180,7 +196,7 @@ def _environment() -> Environment:
     )  # fmt: skip
     functions = (
         views.standing, views.is_clear, views.differs, views.mean_with_interval, views.significant,
-        views.family_deviation, views.is_flat, views.by_effect,
+        views.family_deviation, views.mean_over, views.is_flat, views.by_effect,
         views.significant_pairs, views.dropped_of, views.largest_differences, words.bounds, answer, pair_of,
     )  # fmt: skip
     environment.filters |= {function.__name__: function for function in filters} | {
@@ -290,7 +306,7 @@ def _command(settings: Mapping[str, Any]) -> str:
     """The command that repeats an audit, from the settings that the command line wrote; empty for any other audit."""
     if settings.get("command") != "audit":
         return ""
-    left_out = ("command", "formats", "rankers", "studies", "collection_name", "study")
+    left_out = ("command", "formats", "rankers", "studies", "collection_name", "study", "seconds", "budget_pairs")
     parts = ["whyrank", "audit", *settings.get("study", [])]
     for name, value in settings.items():
         if name not in left_out and value not in (None, False, []):

@@ -12,6 +12,7 @@ from whyrank.report.words import count, listed, share
 from whyrank.studies import FEW_QUERIES, Finding
 
 MOST = 4
+_CONTROLLED = 1.5  # weight of differences where one text is a changed copy: only the change can be their cause
 _WEAK = 0.12  # interest below which a finding says nothing new, where rankers are compared
 
 
@@ -37,10 +38,10 @@ def headlines(
 ) -> list[Headline]:
     """At most four sentences, one per theme, the most interesting first; none where nothing is significant.
 
-    The interest of a study is the largest difference between two rankers, plus half the surprise: how far a ranker
-    goes where it should not, less where all of them do. What nobody doubts, such as a text with the query put in
-    front, comes in only where there is nothing else. `symmetric` names studies whose texts have no order, `names`
-    what rankers are called.
+    The interest of a study is the largest difference between two rankers, half more for changed copies of a
+    text, plus half the surprise: how far a ranker goes where it should not, less where all of them do. What nobody
+    doubts, such as a text with the query put in front, comes in only where there is nothing else. `symmetric` names
+    studies whose texts have no order, `names` what rankers are called.
     """
     undirected, found = set(symmetric), list[Headline]()
     for row in rows_of(f for f in findings if f.group is None):
@@ -59,7 +60,8 @@ def headlines(
         others = [f for f in row.cells.values() if f.n and f is not subject]
         text = _sentence(subject, others, about, alpha, row.study in undirected, names or {})
         shared = min(odd.values()) if len(odd) > 1 else 0.0
-        interest = spread + max(odd.values()) / 2 - shared / 3 + max(strength.values()) / 10
+        controlled = _CONTROLLED if about and about.edited else 1.0
+        interest = controlled * spread + max(odd.values()) / 2 - shared / 3 + max(strength.values()) / 10
         theme, trivial = (about.theme, about.trivial) if about else (OTHER, False)
         found.append(Headline(theme, text, subject, interest, trivial))
     best: dict[str, Headline] = {}
@@ -87,7 +89,8 @@ def _strength(finding: Finding, alpha: float) -> float:
 def _distance(a: Finding, b: Finding, alpha: float) -> float:
     """How far two rankers differ at least: the end of the interval of their paired difference that is nearer to 0.
 
-    It is 0 where that is not significant. Without a baseline it is the gap between the intervals of the two.
+    It is 0 where that is not significant. Without a baseline it is the gap between the intervals of the two, or
+    between one and 0 where the other ties all pairs: the paired differences are then the answers of the one.
     """
     paired = next((f for f, base in ((a, b), (b, a)) if f.baseline == base.ranker), None)
     if paired is not None and not differs(paired, alpha):
@@ -100,7 +103,10 @@ def _distance(a: Finding, b: Finding, alpha: float) -> float:
     bounds = (a.ci_low, a.ci_high, b.ci_low, b.ci_high)
     if None in bounds or not (is_clear(a, alpha) or is_clear(b, alpha)):
         return 0.0
-    low_a, high_a, low_b, high_b = (bound or 0.0 for bound in bounds)
+    tied = [f.neutral == f.n - f.nonfinite for f in (a, a, b, b)]
+    low_a, high_a, low_b, high_b = (
+        0.0 if bound is None or none else bound for bound, none in zip(bounds, tied, strict=True)
+    )
     return max(low_a - high_b, low_b - high_a, 0.0)
 
 

@@ -34,7 +34,7 @@ def write_page(
     A page holds 500,000 at most: an equal number of the best of each query term, then the strongest of the rest.
     """
     chosen = table.prune(threshold, top)
-    shown = _strongest(chosen).compact()
+    shown = strongest_entries(chosen)
     with replacing(path) as beside:
         beside.write_text(render_table(shown, name, len(chosen) - len(shown)), encoding="utf-8")
     return Page(len(shown), len(chosen) - len(shown))
@@ -62,14 +62,14 @@ def render_table(table: TermTable, name: str, left_out: int = 0) -> str:
     return fill("table", ("palette", "report", "table"), page)
 
 
-def _strongest(table: TermTable) -> TermTable:
+def strongest_entries(table: TermTable) -> TermTable:
     """What a page holds: the best entries of each query term, so that none is missing, and the strongest others."""
     if len(table) <= MOST:
-        return table
+        return table.compact()
     share = MOST // int(np.count_nonzero(np.diff(table.indptr)))
     among = best_of_each(table, share) if share else np.zeros(len(table), np.bool_)
     among[strongest(table, MOST - int(np.count_nonzero(among)), ~among)] = True
-    return table.select(among)
+    return table.select(among).compact()
 
 
 def classes_of_entries(table: TermTable) -> tuple[list[str], Codes]:

@@ -48,7 +48,7 @@ def to_csv(findings: Sequence[Finding]) -> str:
 
 def from_csv(text: str) -> list[Finding]:
     """The findings that `to_csv` wrote."""
-    return findings_of(table_of_csv(text))
+    return findings_of(table_of_csv(text, Finding))
 
 
 def to_markdown(findings: Sequence[Finding], alpha: float = 0.05, correction: str = "") -> str:

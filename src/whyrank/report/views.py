@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import fnmatch
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from whyrank.core import mean_interval
 from whyrank.evaluation import ALL, Effectiveness, OverlapRow, Spread
+from whyrank.evaluation.fidelity import PerQuery
 from whyrank.report.words import DASH, bounds, figure, share
 from whyrank.studies import LAST, Finding, SweepPoint, or_none, stable_from
-from whyrank.studies.bias import BiasResult, PairRow, ValueRow
+from whyrank.studies.bias import BiasResult, PairRow, ValueRow, spelled
+from whyrank.tables import TermTable, Weighted
 
 MARKS = (0, 10, 25, 50, 75, 90, 99)  # the percentiles of a sweep that tables show
+TERMS, BEST = 300, 10  # query terms of a table that a report has, and document terms of each
 
 
 @dataclass(frozen=True)
@@ -247,6 +254,21 @@ def mean_with_interval(row: Effectiveness) -> tuple[float, float | None, float |
     """The mean over queries and its 95% interval."""
     low, high = map(or_none, mean_interval(list(row.per_query.values()), bounds=(0, 1)))
     return row.mean, low, high
+
+
+def mean_over(found: PerQuery, measure: str) -> float | None:
+    """The mean of a measure of fidelity over the queries for which it is defined; None where there are none."""
+    known = found.values[measure][np.isfinite(found.values[measure])]
+    return float(known.mean()) if len(known) else None
+
+
+def table_rows(table: TermTable, queries: Iterable[str]) -> list[tuple[str, int, list[Weighted]]]:
+    """The query terms of a table that most queries have, how many have them, and their best document terms."""
+    analyzer, found = str(table.facts.get("analyzer", "")), Counter[str]()
+    for query in queries:
+        found.update({spelled(analyzer, word, True) for word in re.findall(r"\w+", query)})
+    known = sorted((-count, term) for term, count in found.items() if term in table.query_numbers)
+    return [(term, -count, table.doc_terms_for(term, BEST)) for count, term in known[:TERMS]]
 
 
 def stability_groups(

@@ -121,7 +121,8 @@ def difference_of(
     share = _share(first, second)
     covariance = partial(reading.covariance, rows=keep)
     low, high = paired_interval(paired, clusters, most, covariance, ALPHA * share)
-    p = sign_flip_p(cluster_sums(paired, clusters).sums, draws or FLIPS, seed, covariance(paired))
+    shared = covariance(paired - paired.mean())  # not of the mean itself, which would hide a difference
+    p = sign_flip_p(cluster_sums(paired, clusters).sums, draws or FLIPS, seed, shared)
     return Difference(
         SHARE if conclusion else SCORE,
         len(mine),

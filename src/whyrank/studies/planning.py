@@ -132,8 +132,6 @@ def make_plan(request: Request) -> Plan:
     """Open everything that a request names; whatever is wrong shows before anything is scored."""
     adjust([], request.correction)
     collection, studies, notes = choose_studies(request)
-    if request.table is not None and not any(reading_of(study).has_table for study in studies.values()):
-        raise WhyrankError("--table is for bias studies, and none of them is named; name one, such as 'bias/*'")
     rankers = request.rankers(collection)
     plan = Plan(
         collection,

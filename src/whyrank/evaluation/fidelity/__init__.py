@@ -7,6 +7,7 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.evaluation.fidelity.agreement import (
         Comparison,
+        PerQuery,
         check_settings,
         compare_rankers,
         compare_runs,

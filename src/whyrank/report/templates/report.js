@@ -27,18 +27,26 @@
 
   function reveal() {
     const target = location.hash.length > 1 && element(decodeURIComponent(location.hash.slice(1)));
-    if (target && target.matches("details")) { target.open = true; target.scrollIntoView(); }
+    const folded = target && target.closest("details");
+    if (folded) { folded.open = true; target.scrollIntoView(); }
   }
 
   input.addEventListener("input", arrange);
   sort.addEventListener("input", arrange);
-  element("tools").addEventListener("submit", (event) => event.preventDefault());
   unfold.addEventListener("click", () => {
     const open = studies.some((row) => !row.hidden && !row.open);
     studies.forEach((row) => { if (!row.hidden) row.open = open; });
     unfold.textContent = open ? "Fold all" : "Unfold all";
   });
   addEventListener("hashchange", reveal);
-  element("tools").hidden = false;
+  const terms = [...document.querySelectorAll("#terms tbody tr")];
+  if (terms.length) element("term").addEventListener("input", (event) => {
+    const wanted = event.target.value.trim().toLowerCase();
+    terms.forEach((row) => { row.hidden = !row.textContent.toLowerCase().includes(wanted); });
+  });
+  document.querySelectorAll("form.tools").forEach((form) => {
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.hidden = false;
+  });
   reveal();
 })();
