@@ -11,11 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whyrank.cli.command import Share, Whole, argument
+from whyrank.cli.command import argument
 from whyrank.cli.console import plural, say, tell_failures
 from whyrank.cli.options import BUNDLED_RANKERS
 from whyrank.cli.studies import StudyOptions, make_request, study_pattern
-from whyrank.core import Clock, WhyrankError, check_writable, clocked, printable
+from whyrank.core import Clock, Share, Whole, WhyrankError, check_writable, clocked, printable
 
 if TYPE_CHECKING:
     from whyrank.core import Ranker

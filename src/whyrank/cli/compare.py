@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whyrank.cli.command import Share, argument, refuse
+from whyrank.cli.command import argument, refuse
 from whyrank.cli.console import Cell, plural, say, show_rows, tell_failures
 from whyrank.cli.options import check_file
 from whyrank.cli.studies import StudyOptions, make_request, study_pattern
-from whyrank.core import WhyrankError, printable
+from whyrank.core import Share, WhyrankError, printable
 
 if TYPE_CHECKING:
     from whyrank.report import Audit, Comparison, Gate

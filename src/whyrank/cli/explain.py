@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whyrank.cli.command import Whole, argument
+from whyrank.cli.command import argument
 from whyrank.cli.console import plural, say, table, word
 from whyrank.cli.options import Input, RankerOptions, Scoring, check_file
-from whyrank.core import UnknownName, WhyrankError, printable, write_text
+from whyrank.core import UnknownName, Whole, WhyrankError, printable, write_text
 
 if TYPE_CHECKING:
     from whyrank.data import Collection

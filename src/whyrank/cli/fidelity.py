@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from whyrank.cli.command import Share, Whole
 from whyrank.cli.console import (
     Cell,
     figure,
@@ -23,7 +22,7 @@ from whyrank.cli.console import (
     test_columns,
 )
 from whyrank.cli.options import Input, RankerOptions, Scoring, check_file
-from whyrank.core import UnknownName, WhyrankError
+from whyrank.core import Share, UnknownName, Whole, WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.evaluation.fidelity import Comparison, Fidelity, FidelityDifference, FidelityRow

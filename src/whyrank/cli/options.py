@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from whyrank.cli.command import Whole, option_name
+from whyrank.cli.command import option_name
 from whyrank.cli.console import SCORES, keeps, say
+from whyrank.core import Whole
 
 if TYPE_CHECKING:
     from whyrank.core import Ranker
@@ -181,12 +182,11 @@ def open_rankers(
     typed: bool = False,
 ) -> list[Ranker]:
     """Open some rankers, the lexical ones when none are given; `NAME=SPEC` names one, `typed` as in `Setting`."""
-    from whyrank.core import UnknownName, WhyrankError
+    from whyrank.core import WhyrankError, check
     from whyrank.rankers import Setting, open_ranker
-    from whyrank.rankers.neural import PRECISIONS
+    from whyrank.rankers.neural import Precision
 
-    if precision is not None and precision not in PRECISIONS:
-        raise UnknownName("value of --precision", precision, PRECISIONS)
+    check("--precision", precision, Precision | None)
     setting = Setting(collection, analyzer, stats, precision, typed)
     found = [open_ranker(spec, setting) for spec in specs or BUNDLED_RANKERS]
     names = [ranker.name for ranker in found]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whyrank.cli.command import Share, Whole, argument, refuse
+from whyrank.cli.command import argument, refuse
 from whyrank.cli.console import Cell, p_value, plural, say, show_rows, star
 from whyrank.cli.options import Scoring, check_file, open_collection, open_rankers
-from whyrank.core import WhyrankError
+from whyrank.core import Share, Whole, WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.learners.surprises import Discovery, Surprise

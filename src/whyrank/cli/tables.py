@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whyrank.cli.command import Weight, Whole, argument, refuse
+from whyrank.cli.command import argument, refuse
 from whyrank.cli.console import Cell, plural, say, show_rows, table, word
 from whyrank.cli.options import check_file
-from whyrank.core import UnknownName, WhyrankError, printable
+from whyrank.core import NonNegative, UnknownName, Whole, WhyrankError, printable
 
 if TYPE_CHECKING:
     from whyrank.tables import Change, TableDifference, TermTable, Weighted
@@ -137,7 +137,7 @@ class DiffCommand:
     second: str = argument("B")
     show: Whole = 10
     out: str | None = None
-    equal_within: Weight = 1e-6
+    equal_within: NonNegative = 1e-6
     json: bool = False
 
     def run(self) -> None:
@@ -243,7 +243,7 @@ class ExportCommand:
     table: str = argument("TABLE")
     out: str
     as_: str | None = None
-    threshold: Weight | None = None
+    threshold: NonNegative | None = None
     top: Whole | None = None
     equivalent: bool = False
     replace: bool = False

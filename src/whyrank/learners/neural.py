@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.core import Call, Codes, Ints, Progress, call_of, check_number, check_text, check_whole
+from whyrank.core import Call, Checked, Codes, Ints, Progress, Share, Whole, call_of
 from whyrank.data import Collection
 from whyrank.learners.em import Growing
 from whyrank.networks import Ids, NeuralModel1Network, load
@@ -34,7 +34,7 @@ _TEXTS = 4096  # texts that are tokenized at a time
 
 
 @dataclass(frozen=True)
-class Neural:
+class Neural(Checked):
     """A trained neural Model 1 as a table, T(query token | document token) of all tokens: `neural:FOLDER`.
 
     The network has learned already: a collection only says which tokens are compared, those of its queries and texts.
@@ -48,17 +48,10 @@ class Neural:
     """
 
     resource: str
-    threshold: float = THRESHOLD
-    top: int | None = None
-    block: int | None = None
+    threshold: Share = THRESHOLD
+    top: Whole | None = None
+    block: Whole | None = None
     device: str = "cpu"
-
-    def __post_init__(self) -> None:
-        check_text("neural: device", self.device)
-        check_number("neural: threshold", self.threshold, 0, 1)
-        for name in ("top", "block"):
-            if getattr(self, name) is not None:
-                check_whole(f"neural: {name}", getattr(self, name), 1)
 
     @property
     def name(self) -> str:

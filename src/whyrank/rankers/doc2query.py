@@ -11,18 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from whyrank.core import (
-    Floats,
-    Names,
-    Progress,
-    Ranker,
-    TextStore,
-    WhyrankError,
-    cache_folder,
-    check_text,
-    check_whole,
-    parse_call,
-)
+from whyrank.core import Floats, Names, Natural, Progress, Ranker, TextStore, Whole, cache_folder, parse_call
 from whyrank.rankers.base import Described, distinct
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.neural import Computing, by_length, check_folder, digest_of, model_folder
@@ -57,19 +46,15 @@ class Doc2Query(Described):
     """
 
     resource: str
-    n: int = 4
-    seed: int = 0
+    n: Whole = 4
+    seed: Natural = 0
     ranker: str = "bm25"
     device: str | None = None
 
     registered: ClassVar[str] = "doc2query"
 
     def __post_init__(self) -> None:
-        check_whole("doc2query: n", self.n, 1)
-        check_whole("doc2query: seed", self.seed, 0)
-        check_text("doc2query: device", self.device)
-        if not isinstance(self.ranker, str):
-            raise WhyrankError(f"doc2query: ranker must be a call string, not {self.ranker!r}")
+        super().__post_init__()
         object.__setattr__(self, "ranker", str(parse_call(hide_values(self.ranker))))
 
     def bind(self, setting: Setting) -> ExpandingRanker:

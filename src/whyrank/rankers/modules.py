@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Answered, BadInput, Floats, MissingExtra, WhyrankError, check_flag, check_whole, file_digest
+from whyrank.core import Answered, BadInput, Floats, MissingExtra, Whole, WhyrankError, file_digest
 from whyrank.rankers.base import Described, distinct
 from whyrank.rankers.fields import reads_fields, score_with_fields
 
@@ -74,14 +74,9 @@ class PythonRanker(ModuleRanker):
     resource: str
     stateful: bool | None = None
     version: str | int | float | None = None
-    batch_size: int = 32
+    batch_size: Whole = 32
 
     registered: ClassVar[str] = "python"
-
-    def __post_init__(self) -> None:
-        """Check the arguments; whether the function exists shows when it is needed."""
-        check_flag("python: stateful", False if self.stateful is None else self.stateful)
-        check_whole("python: batch_size", self.batch_size, 1)
 
     @property
     def tie_tolerance(self) -> Any:
@@ -143,12 +138,9 @@ class PyTerrierRanker(ModuleRanker):
 
     resource: str
     version: str | int | float | None = None
-    batch_size: int = 64
+    batch_size: Whole = 64
 
     registered: ClassVar[str] = "pyterrier"
-
-    def __post_init__(self) -> None:
-        check_whole("pyterrier: batch_size", self.batch_size, 1)
 
     @property
     def cacheable(self) -> bool:

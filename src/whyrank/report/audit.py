@@ -21,18 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from whyrank.core import (
-    Floats,
-    Progress,
-    Ranker,
-    Study,
-    UnknownName,
-    WhyrankError,
-    check_text,
-    clocked,
-    timed,
-    write_text,
-)
+from whyrank.core import Floats, Progress, Ranker, Study, UnknownName, WhyrankError, check, clocked, timed, write_text
 from whyrank.data import Collection, open_collection
 from whyrank.evaluation import Effectiveness, OverlapRow, PlanEffectiveness, Spread, effectiveness_of_plan
 from whyrank.evaluation.fidelity import PerQuery, compare_runs
@@ -409,7 +398,7 @@ def audit(
     """
     if not isinstance(collection, str | Collection):
         raise WhyrankError(f"collection must be a spec or a Collection, not {collection!r}")
-    check_text("by", by)
+    check("by", by, str | None)
     for name in options:
         if name not in OPTIONS:
             raise UnknownName("option", name, OPTIONS)

@@ -13,21 +13,11 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core import (
-    Codes,
-    Ints,
-    WhyrankError,
-    call_of,
-    check_flag,
-    check_number,
-    check_text,
-    check_whole,
-    exclusive,
-)
+from whyrank.core import Checked, Codes, Ints, Positive, Range, Share, Whole, WhyrankError, call_of, exclusive
 from whyrank.data import Collection
 from whyrank.learners.em.bitext import Bitext, Growing, Making, judged_bitext
 from whyrank.learners.em.estimator import Estimator
@@ -46,7 +36,7 @@ class LearnedTable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EM:
+class EM(Checked):
     """IBM Model 1 by EM, T(query term | document term), from queries beside their relevant texts.
 
     Attributes:
@@ -74,34 +64,26 @@ class EM:
     """
 
     analyzer: str = "lucene"
-    ratio: float = 1.5
-    fertility: float = 9
+    ratio: Positive = 1.5
+    fertility: Annotated[float, Range(1)] = 9
     symmetrise: bool = True
-    sample: float = 1.0
+    sample: Share = 1.0
     relevant: int | None = None
-    most: int | None = None
-    iterations: int = 5
+    most: Whole | None = None
+    iterations: Whole = 5
     null: bool = True
-    threads: int = 1
-    memory: str | None = None
-    held_out: float = 0.0
-    stop: float | None = None
-    threshold: float = 1e-3
-    table_terms: int | None = 1_000_000
+    threads: Whole = 1
+    memory: int | str | None = None
+    held_out: Share = 0.0
+    stop: Share | None = None
+    threshold: Share = 1e-3
+    table_terms: Whole | None = 1_000_000
     seed: int = 0
     checkpoint: str | None = None
     check: bool = False
 
     def __post_init__(self) -> None:
-        check_text("em: analyzer", self.analyzer)
-        check_number("em: ratio", self.ratio, 0, strict=True)
-        check_number("em: fertility", self.fertility, 1)
-        for name in ("sample", "held_out", "threshold", *(["stop"] if self.stop is not None else [])):
-            check_number(f"em: {name}", getattr(self, name), 0, 1)
-        for name in ("symmetrise", "null", "check"):
-            check_flag(f"em: {name}", getattr(self, name))
-        for name in ("iterations", "threads", *(n for n in ("most", "table_terms") if getattr(self, n) is not None)):
-            check_whole(f"em: {name}", getattr(self, name), 1)
+        super().__post_init__()
         memory_limit(self.memory)
 
     @property

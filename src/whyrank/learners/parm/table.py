@@ -14,22 +14,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 
 from whyrank.core import (
     LOCK,
+    Checked,
     Executor,
     Ints,
-    UnknownName,
+    Share,
+    Whole,
     WhyrankError,
     call_of,
-    check_flag,
-    check_number,
-    check_text,
-    check_whole,
     check_writable,
     exclusive,
 )
@@ -44,7 +42,7 @@ from whyrank.learners.parm.pairs import (
     TermSequences,
     score_blocks,
 )
-from whyrank.networks import BARE, FRAMES, ParmNetwork, digest, frame_terms, load, read_config
+from whyrank.networks import BARE, ParmNetwork, digest, frame_terms, load, read_config
 from whyrank.rankers.lexical import Background
 from whyrank.tables import SUFFIXES, TermTable, check_suffix
 from whyrank.text import Analyzer, analyzers
@@ -54,7 +52,7 @@ QUERY_TERMS, DOC_TERMS = 10_000, 100_000
 
 
 @dataclass(frozen=True)
-class PaRM:
+class PaRM(Checked):
     """The relevance thesaurus of a trained PaRM over the vocabulary of a collection: `parm:FOLDER`.
 
     `whyrank tables learn parm` trains the network as well.
@@ -73,24 +71,15 @@ class PaRM:
     """
 
     resource: str
-    query_terms: int = QUERY_TERMS
-    doc_terms: int = DOC_TERMS
-    threshold: float = 0.1
-    top: int | None = None
+    query_terms: Whole = QUERY_TERMS
+    doc_terms: Whole = DOC_TERMS
+    threshold: Share = 0.1
+    top: Whole | None = None
     from_queries: bool = False
     analyzer: str | None = None
     queries_of: Sequence[str] = ()
     doc_words: Sequence[str] = ()
-    frame: str | None = None
-
-    def __post_init__(self) -> None:
-        check_text("parm: analyzer", self.analyzer)
-        check_flag("parm: from_queries", self.from_queries)
-        check_number("parm: threshold", self.threshold, 0, 1)
-        if self.frame is not None and self.frame not in FRAMES:
-            raise UnknownName("frame", str(self.frame), FRAMES)
-        for name in ("query_terms", "doc_terms", *(["top"] if self.top is not None else [])):
-            check_whole(f"parm: {name}", getattr(self, name), 1)
+    frame: Literal["bare", "masks", "runs"] | None = None
 
     @property
     def name(self) -> str:

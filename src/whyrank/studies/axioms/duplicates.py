@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, Ints, Progress, WhyrankError, check_whole
+from whyrank.core import Codes, Flags, Ints, Progress, Range, WhyrankError
 from whyrank.studies.axioms.axiom import Axiom, Sampler
 from whyrank.studies.axioms.view import View, Views, surface_form
 from whyrank.studies.contrasts import Contrasts, Label, Pair
@@ -93,18 +93,13 @@ class LNC2(Synthetic):
         copies: how many copies; `None` takes as many as fit into `max_tokens`.
     """
 
-    copies: int | None = None
+    copies: Annotated[int, Range(2)] | None = None
 
     name = "LNC2"
     favours = "the text written several times"
     compares = "a text with copies of itself"
     strict = False
     not_filled = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.copies is not None:
-            check_whole("copies", self.copies, 2)
 
     def sources(self, view: View) -> Codes:
         """The documents that fit at least twice."""

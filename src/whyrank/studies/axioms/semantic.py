@@ -8,15 +8,14 @@ is undefined, nothing follows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, UnknownName, check_number
+from whyrank.core import Codes, Flags, Range
 from whyrank.studies.axioms.axiom import Precondition, allowance, same_total
 from whyrank.studies.axioms.meaning import SAME, SemanticAxiom, pair_cosines
 from whyrank.studies.axioms.view import View
-
-COVERAGE = ("distinct", "occurrences")
 
 
 def same_distinct(view: View, a: Codes, b: Codes) -> Flags:
@@ -44,17 +43,12 @@ class STMC1(SemanticAxiom):
         coverage: `distinct` or `occurrences`: what is counted where the texts must have as many query terms.
     """
 
-    coverage: str = "distinct"
+    coverage: Literal["distinct", "occurrences"] = "distinct"
 
     name = "STMC1"
     favours = "the text whose other words are nearer to the query in meaning"
     compat_favours = "the text whose other words are further from the query in meaning"
     not_filled = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.coverage not in COVERAGE:
-            raise UnknownName("coverage", str(self.coverage), COVERAGE)
 
     def preconditions(self) -> tuple[Precondition, ...]:
         """As many query terms in both."""
@@ -84,17 +78,13 @@ class STMC2(SemanticAxiom):
         distance: largest cosine distance of texts that count as alike.
     """
 
-    distance: float = 0.2
+    distance: Annotated[float, Range(0, 2)] = 0.2
 
     name = "STMC2"
     favours = "the text with more query terms, other words being alike in meaning"
     needs_query = False
     strict = False
     not_filled = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number("distance", self.distance, 0, 2)
 
     def preconditions(self) -> tuple[Precondition, ...]:
         """Other words that mean about the same."""
