@@ -141,7 +141,7 @@ REQUESTS = [
     ("tables learn em --out table.csv", "a term table is written as"),
     ("tables learn em --out t.tsv --memory much", "is no size"),
     ("tables learn em --out t.tsv -c unjudged", "has no judgements"),
-    (f"{LOCAL} --method shap", "method of local explanation"),
+    (f"{LOCAL} --method shap", "unknown value of local-to-global: method"),
     (f"{LOCAL} --target run:bm25", "no scores for changed texts"),
     (f"{LOCAL} --explanations /proc/w.jsonl", "/proc/w.jsonl: cannot be written"),
     (f"{LOCAL} --explanations ./t.tsv", "name one file"),

@@ -88,8 +88,8 @@ def in_words(hint: Any) -> str:
     """The values that an annotation allows; None apart, and empty for one that is not understood."""
     kind, (low, high, strict) = _parts(hint)
     if get_origin(kind) in _UNIONS:
-        words = [in_words(part) for part in get_args(kind) if part is not type(None)]
-        return " or ".join(words) if all(words) else ""
+        parts = [in_words(part) for part in get_args(kind) if part is not type(None)]
+        return " or ".join(parts) if all(parts) else ""
     if get_origin(kind) is Literal:
         return ", ".join(filter(None, get_args(kind)))
     words = {bool: "True or False", str: "text", int: "a whole number", float: "a number"}.get(kind, "")

@@ -12,17 +12,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.core import Call, Checked, Codes, Ints, Progress, Share, Whole, call_of
+from whyrank.core import Call, Codes, Ints, Progress, Share, Whole
 from whyrank.data import Collection
 from whyrank.learners.em import Growing
 from whyrank.networks import Ids, NeuralModel1Network, load
+from whyrank.rankers import Described
 from whyrank.tables import TermTable
 from whyrank.text import analyzers
 from whyrank.training import find_device
@@ -34,7 +35,7 @@ _TEXTS = 4096  # texts that are tokenized at a time
 
 
 @dataclass(frozen=True)
-class Neural(Checked):
+class Neural(Described):
     """A trained neural Model 1 as a table, T(query token | document token) of all tokens: `neural:FOLDER`.
 
     The network has learned already: a collection only says which tokens are compared, those of its queries and texts.
@@ -53,10 +54,7 @@ class Neural(Checked):
     block: Whole | None = None
     device: str = "cpu"
 
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "neural")
+    registered: ClassVar[str] = "neural"
 
     def learn(self, collection: Collection | None = None) -> TermTable:
         """The table of the network."""

@@ -13,14 +13,15 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Checked, Codes, Ints, Positive, Range, Share, Whole, WhyrankError, call_of, exclusive
+from whyrank.core import Codes, Ints, Positive, Range, Share, Whole, WhyrankError, call_of, exclusive
 from whyrank.data import Collection
 from whyrank.learners.em.bitext import Bitext, Growing, Making, judged_bitext
 from whyrank.learners.em.estimator import Estimator
+from whyrank.rankers import Described
 from whyrank.tables import TermTable
 
 AGREEMENT = 1e-5  # how far single and double precision may lie apart
@@ -36,7 +37,7 @@ class LearnedTable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EM(Checked):
+class EM(Described):
     """IBM Model 1 by EM, T(query term | document term), from queries beside their relevant texts.
 
     Attributes:
@@ -82,14 +83,11 @@ class EM(Checked):
     checkpoint: str | None = None
     check: bool = False
 
+    registered: ClassVar[str] = "em"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         memory_limit(self.memory)
-
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "em")
 
     def learn(self, collection: Collection | None = None) -> TermTable:
         """The table of a collection with judgements."""

@@ -19,25 +19,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from whyrank.core import (
-    Checked,
-    Progress,
-    Range,
-    Ranker,
-    Share,
-    Whole,
-    WhyrankError,
-    call_of,
-    generator,
-    write_text,
-)
+from whyrank.core import Progress, Range, Ranker, Share, Whole, WhyrankError, generator, write_text
 from whyrank.data import Collection, Run, open_run, ranking, texts_of
 from whyrank.learners.local.explaining import RankedList, explain_lists
-from whyrank.rankers import RunRanker, Setting, open_ranker
+from whyrank.rankers import Described, RunRanker, Setting, open_ranker
 from whyrank.rankers.lexical import LexicalRanker
 from whyrank.scoring import (
     Engine,
@@ -83,7 +72,7 @@ def default_analyzer() -> str:
 
 
 @dataclass(frozen=True)
-class LocalToGlobal(Checked):
+class LocalToGlobal(Described):
     """Local explanations of a ranker's lists, added up: how often a word explains the lists of a query term.
 
     Attributes:
@@ -124,10 +113,7 @@ class LocalToGlobal(Checked):
     precision: str | None = None
     explanations: str | None = None
 
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "local-to-global")
+    registered: ClassVar[str] = "local-to-global"
 
     def learn(self, collection: Collection | None = None, engine: Engine | None = None) -> TermTable:
         """The table of a collection; without an engine nothing is kept of the scores."""

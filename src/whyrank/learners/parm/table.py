@@ -14,23 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 
-from whyrank.core import (
-    LOCK,
-    Checked,
-    Executor,
-    Ints,
-    Share,
-    Whole,
-    WhyrankError,
-    call_of,
-    check_writable,
-    exclusive,
-)
+from whyrank.core import LOCK, Executor, Ints, Share, Whole, WhyrankError, check_writable, exclusive
 from whyrank.data import Collection, open_collection
 from whyrank.learners.parm.data import ranges
 from whyrank.learners.parm.pairs import (
@@ -43,6 +32,7 @@ from whyrank.learners.parm.pairs import (
     score_blocks,
 )
 from whyrank.networks import BARE, ParmNetwork, digest, frame_terms, load, read_config
+from whyrank.rankers import Described
 from whyrank.rankers.lexical import Background
 from whyrank.tables import SUFFIXES, TermTable, check_suffix
 from whyrank.text import Analyzer, analyzers
@@ -52,7 +42,7 @@ QUERY_TERMS, DOC_TERMS = 10_000, 100_000
 
 
 @dataclass(frozen=True)
-class PaRM(Checked):
+class PaRM(Described):
     """The relevance thesaurus of a trained PaRM over the vocabulary of a collection: `parm:FOLDER`.
 
     `whyrank tables learn parm` trains the network as well.
@@ -81,10 +71,7 @@ class PaRM(Checked):
     doc_words: Sequence[str] = ()
     frame: Literal["bare", "masks", "runs"] | None = None
 
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "parm")
+    registered: ClassVar[str] = "parm"
 
     def learn(self, collection: Collection | None = None) -> TermTable:
         """The table of the network over the terms of a collection."""

@@ -67,6 +67,7 @@ PUBLISHED_FILTERS = "one-value|without(words=car-models,parts=True)|relevant(abo
 class ValueStudy(Checked, ABC):
     """A study whose contrasts are those of a grid of templates and values."""
 
+    registered: ClassVar[str] = "bias"
     symmetric: ClassVar[bool] = True  # no value is the favoured one
     reading: ClassVar[ValueComparison] = ValueComparison()
     cluster: Cluster

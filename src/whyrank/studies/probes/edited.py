@@ -49,6 +49,7 @@ class Edited(Checked):
     candidates: str | None = None
     seed: Natural = 0
 
+    registered: ClassVar[str] = "edited"
     symmetric: ClassVar[bool] = False
     makes_texts: ClassVar[bool] = True
 

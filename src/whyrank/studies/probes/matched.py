@@ -43,6 +43,7 @@ class Matched(Checked):
     pairs: str = "judged"
     candidates: str | None = None
 
+    registered: ClassVar[str] = "matched"
     symmetric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -88,6 +88,8 @@ class Transferred(Checked):
     entity: str | None = None
     analyzer: str = "lucene"
     seed: Natural = 0
+
+    registered: ClassVar[str] = "transferred"
 
     @property
     def id(self) -> str:
