@@ -21,7 +21,8 @@ copyright = "the authors of whyrank"
 release = whyrank.__version__
 extensions = ["myst_nb"]
 include_patterns = ["index.md", "quickstart.md", "glossary.md", "architecture.md", "contributing.md", "changelog.md",
-                    "tutorials/*", "howto/*.md", "concepts/*.md", "reference/*.md", "experiments/*.md"]  # fmt: skip
+                    "tutorials/*", "howto/*.md", "concepts/*.md", "extend/*.md", "reference/*.md",
+                    "experiments/*.md"]  # fmt: skip
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "force"
