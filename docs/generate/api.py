@@ -22,8 +22,8 @@ _INTRODUCTION = """# Python
 Everything that `import whyrank` offers. Rankers and collections are given as call strings or as objects."""
 _AUTHORS = """# For authors
 
-What the author of a [study](../extend/index.md) may ask. A `Pool` has the documents of a query, a `View` what an axiom may
-use of them. The other classes are preconditions of axioms."""
+What the author of a [study](../extend/index.md) may ask. A `Pool` has the documents of a query, a `View` what
+an axiom may use of them. The other classes are preconditions of axioms."""
 
 
 def api_page() -> str:
