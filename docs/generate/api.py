@@ -31,7 +31,8 @@ def api_page() -> str:
     blocks = [_INTRODUCTION]
     names = sorted(whyrank.__all__, key=lambda name: (isinstance(getattr(whyrank, name), type), name.lower()))
     for name in names:
-        blocks += _entry(f"whyrank.{name}", getattr(whyrank, name), "##")
+        thing = getattr(whyrank, name)  # `explain` is a package that is called as its function
+        blocks += _entry(f"whyrank.{name}", getattr(thing, name) if inspect.ismodule(thing) else thing, "##")
     return "\n\n".join(blocks) + "\n"
 
 
