@@ -33,6 +33,8 @@ html_theme = "furo"
 html_math_renderer = "mathml"
 html_title = f"whyrank {release}"
 html_copy_source = False
+html_static_path = ["images/site.css"]
+html_css_files = ["site.css"]
 
 
 def setup(app: Any) -> None:

@@ -176,6 +176,16 @@ def test_sentences_are_short(page):
     assert [each for each in sentences if len(each.split()) > 30] == []
 
 
+@pytest.mark.parametrize("page", [DOCS / "quickstart.md", *NOTEBOOKS], ids=lambda page: page.name)
+def test_words_in_italics_are_in_the_glossary(page):
+    known = set(
+        re.findall(r"^- \*\*(.+?)\*\*:", (DOCS / "glossary.md").read_text(encoding="utf-8").lower(), re.MULTILINE)
+    )
+    words = re.findall(r"(?<!\*)\*(\w[^*]+)\*(?!\*)", _FENCED.sub("", text_of(page)).lower().replace("\n", " "))
+    assert len(words) > 2
+    assert [word for word in words if not {word, word[:-1], f"{word[:-3]}y"} & known] == ["italics"]
+
+
 @pytest.mark.slow
 def test_the_quickstart_runs_as_printed(tmp_path):
     """A newcomer's path: eight commands at most; what the page quotes of their output is what they print."""
