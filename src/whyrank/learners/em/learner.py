@@ -62,8 +62,8 @@ class EM:
         threads: number of threads; the result is the same, bit for bit.
         memory: how much the links may take, in bytes or as `8G`; the rest lies in a temporary file. Half of the
             machine's memory by default. The result is the same, bit for bit.
-        held_out: a share of the queries, whose pairs are not trained on but give held-out perplexities (in the facts
-            of the table, over the tokens that the table can explain at all).
+        held_out: a share of the queries, whose pairs are not trained on. They give held-out perplexities, over the
+            tokens that the table can explain at all; the facts of the table have them.
         stop: end with the first iteration that lowers the perplexity (held-out where there is one) by less than this
             share; 0 ends when it rises. The table is that of the iteration with the lowest held-out perplexity.
         threshold: smaller probabilities are left out of the table, which is not renormalised.
