@@ -187,7 +187,7 @@ WRONG = [
     ("-c toy --set phases.first.unit=letter", "first: unit must be 'word' or 'token'"),
     ("-c toy --set phases.first.alignment=attention", "no attention to offer"),
     ("-c toy --set data.target=ql", "the recipe is for ql"),
-    ("-c toy --device tpu", "device 'tpu' is not to be had here"),
+    ("-c toy --device tpu", "device 'tpu' is not available here"),
     ("-c toy --number-format int4", "unknown number format"),
     ("-c toy --queries-of nowhere", "nowhere"),
     ("-c toy --doc-words nowhere", "nowhere"),

@@ -33,7 +33,7 @@ _NAMED = 5  # values that an error names
 
 @dataclass(frozen=True, kw_only=True)
 class AuditCommand(StudyOptions):
-    """Put studies to rankers: probes, axioms and bias studies, or all that the collection allows.
+    """Run studies on rankers: probes, axioms and bias studies, or all that the collection allows.
 
     Without options: the bundled sample, and the bundled rankers bm25, ql and, where torch and transformers are
     installed, cross:bundled. All probes and axioms are run, and on the sample also bias/car-brand. The sample is

@@ -43,7 +43,7 @@ class FidelityCommand(Scoring, RankerOptions, Input):
             each. Default: BM25 retrieves.
         depth: documents per query.
         k: of the top-k overlaps; repeat. Default: 10, 100.
-        missing: what becomes of documents that one side lacks: drop or zero.
+        missing: documents that one side has not scored: drop leaves them out, zero gives them the score 0.
         measure: pearson, kendall, agreement, top10, ...; repeat for some.
         baseline: the surrogate that others are compared with. Default: the first.
         correction: over the whole table: holm, bonferroni, bh or none.

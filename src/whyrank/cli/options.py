@@ -24,7 +24,7 @@ class Input:
 
     Attributes:
         collection: a folder, PATH:SPLIT, a BEIR folder, irds:ID, files(...), or 'sample'.
-        strict: make doubtful input an error: judgements that point nowhere.
+        strict: empty texts, and judgements or runs of unknown documents or queries, are errors.
         docs: documents in a CSV, TSV, JSONL or Parquet file, in place of --collection; columns that are not named are
             recognised by their names.
         doc_text: columns of their text, such as 'title,description'.
@@ -128,8 +128,8 @@ class Scoring:
             cluster on this machine.
         batch_size: pairs per call of the ranker.
         store: where scores are kept; 'none' keeps nothing. Default: the user's cache folder.
-        fresh: delete what the store has of these rankers, and score anew.
-        timeout: most seconds for a batch; pairs that take longer alone count as without a score.
+        fresh: delete the stored scores of these rankers, and score again.
+        timeout: seconds allowed for a batch; a pair that takes longer by itself has no score.
     """
 
     executor: str = "serial"

@@ -31,7 +31,7 @@ class SurprisesCommand:
         table: a term table: .parquet, .arrow, .tsv or .tsv.gz.
         collection: for corpus evidence, and for the studies of --confirm.
         ranker: the ranker of --confirm.
-        confirm: put the studies to the ranker: which surprises are confirmed?
+        confirm: run the studies on the ranker, to see which surprises it confirms.
         vectors: word vectors, for classes of near terms.
         pipeline: for entity types in the collection; spaCy's if installed, or none.
         values: a class of your own: a file, or a+b+c.

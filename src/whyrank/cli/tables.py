@@ -270,7 +270,7 @@ class ExportCommand:
             page = write_page(opened, self.out, Path(self.table).name, *chosen)
             if page.left_out:
                 entries = plural(page.left_out, "weaker entry", "weaker entries")
-                say(f"note: {entries} left out, so that a browser copes")
+                say(f"note: {entries} left out, to keep the page small enough for a browser")
             size = plural(page.entries, "entry", "entries")
         else:
             pruned = opened.prune(*chosen)

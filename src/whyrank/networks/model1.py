@@ -199,9 +199,7 @@ class NeuralModel1Network(Model1Network, SeparateNetwork):
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc)
         if not isinstance(encoder, WordEncoder) or encoder.vectors.num_embeddings != 1 + 2 * len(tokenizer):
-            raise WhyrankError(
-                f"{self.architecture} stands on vectors of its own for {len(tokenizer):,} tokens, twice"
-            )
+            raise WhyrankError(f"{self.architecture} has vectors of its own for {len(tokenizer):,} tokens, twice")
         self.layer = Translating(encoder.width, variant, p_self, widths, eps, dropout, start)
 
     @classmethod

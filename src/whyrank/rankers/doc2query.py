@@ -29,11 +29,11 @@ class Doc2Query(Described):
     """A ranker over text + " " + n generated queries, by default BM25.
 
     MODEL is a hub id or a folder: a sequence-to-sequence model reads the text, a causal model a prompt with it. The
-    queries are sampled (top-k 10, at most 64 tokens) in batches on `device`, by default CUDA where there is one; each
-    text is seeded by `seed` and itself, whatever else is in its batch. They are kept on disk by text, model, n and
-    seed. Only texts that are scored are expanded, all of a collection where it retrieves: analyzer and statistics
-    (document frequencies, number of documents, average length) are those of the collection as it is, not expanded;
-    `ranker='bm25(stats=FILE)'` takes them from elsewhere.
+    queries are sampled (top-k 10, at most 64 tokens) in batches on `device`, by default CUDA where there is one. The
+    random generator of a text depends on `seed` and the text, not on its batch. Queries are kept on disk by text,
+    model, n and seed. Only texts that are scored are expanded, all of a collection where it retrieves. Analyzer and
+    statistics (document frequencies, number of documents, average length) are those of the collection without
+    expansion; `ranker='bm25(stats=FILE)'` takes them from elsewhere.
 
     Nogueira and Lin, "From doc2query to docTTTTTquery", 2019.
 

@@ -50,10 +50,10 @@ class Fuse(Described):
     | rank | 1 / (k + 1 + number of candidates with a higher score), k = 60 |
     | query | s / scale of the query: IDFs for bm25, tokens for ql, neural-model1 and bert-model1, else 1 |
 
-    Least, greatest, mean, deviation and number are those of the query's candidates, which are fixed beforehand: the
-    `depth` best documents of the run `candidates` (a run of the collection or a file; without a name the collection's
-    first-stage run). No score depends on what else is in a batch. A query without candidates has no score, except
-    with `none` and `query`. Where all candidates score the same, the scale is 1.
+    Least, greatest, mean, deviation and number are those of the query's candidates, which are fixed beforehand. These
+    are the `depth` best documents of the run `candidates`: a run of the collection or a file, without a name the
+    collection's first-stage run. No score depends on what else is in a batch. A query without candidates has no
+    score, except with `none` and `query`. Where all candidates score the same, the scale is 1.
 
     With `fields`, a list of analyzers, each ranker of `of` is used once with each of them. `weights` may be a file
     that `whyrank tune --out FILE` wrote.

@@ -127,13 +127,13 @@ class PythonRanker(ModuleRanker):
 class PyTerrierRanker(ModuleRanker):
     """A PyTerrier transformer that scores texts: `module:attr` or `path/file.py:attr`.
 
-    It is given a data frame with the columns qid, query, docno and text, one row per pair, and gives back a frame
-    with qid, docno and score, in any order. What is no transformer but can be called is called once without
+    It is given a data frame with the columns qid, query, docno and text, one row per pair. It returns a frame with
+    qid, docno and score, in any order. What is no transformer but can be called is called once without
     arguments to make one. Rows that it leaves out are counted as pairs without a score. A score must depend on its
     pair alone: what ranks or normalises within a list sees the batches of the engine, which mean nothing.
 
-    The identity has a hash of the module's source and of what it imports from beside it; what else the transformer
-    depends on (an index, a model) is named by `version=`, and only with it scores are reused in a later run.
+    The identity has a hash of the module's source and of what it imports from beside it. `version=` names what else
+    the transformer depends on (an index, a model), and only with it scores are reused in a later run.
     """
 
     resource: str

@@ -117,7 +117,7 @@ class StudyView:
 
 @dataclass(repr=False)
 class Audit:
-    """What rankers answered to studies: findings, details of bias studies, settings, notes, and all scores.
+    """The result of running studies on rankers: findings, details of bias studies, settings, notes, and all scores.
 
     Two audits are equal where these are; `findings` have fingerprints of the contrasts that were scored. `record` is
     what `settings.json` of a result folder holds: settings, studies, thresholds, failures, notes and versions. Of a
@@ -362,7 +362,7 @@ def audit(
     effectiveness: bool = False,
     **options: Any,
 ) -> Audit:
-    """Put studies to rankers and give what they answer, p-values corrected over all of it.
+    """Run studies on rankers and return the audit, with p-values corrected over all findings.
 
     Args:
         rankers: call strings, objects with `name` and `score`, functions of queries and texts, models of

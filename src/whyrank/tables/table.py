@@ -237,9 +237,8 @@ class TermTable:
     ) -> TermTable:  # fmt: skip
         """Without weak entries; vocabularies and counts stay, and the facts have the limits that hold now.
 
-        An entry stays when its weight is at least `threshold`, both its terms are in `vocabulary`, and, among the
-        entries that pass these two, it is one of the best `top_query` of its query term and of the best `top_doc` of
-        its document term.
+        Entries stay whose weight is at least `threshold` and whose terms are both in `vocabulary`. Of these, one
+        stays when it is among the best `top_query` of its query term and the best `top_doc` of its document term.
         """
         rows, keep, facts = self.row_numbers(), np.ones(len(self), dtype=np.bool_), dict(self.facts)
         if vocabulary is not None:

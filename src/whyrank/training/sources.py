@@ -242,7 +242,7 @@ def check_settings(recipe: Recipe) -> None:
         what, others = ("word vectors", "tokenizer") if own_vectors[0] else ("tokens", "encoder")
         for name in (others, "layers", "pretraining"):
             if getattr(recipe, name):
-                raise WhyrankError(f"{name}: {recipe.architecture!r} stands on {what} and takes none")
+                raise WhyrankError(f"{name}: {recipe.architecture!r} is built on {what} and takes none")
         if own_vectors[1] and not recipe.tokenizer:
             raise WhyrankError("tokenizer: tokens need one; give a folder or a hub id, or 'collection' to build one")
     elif not recipe.encoder:

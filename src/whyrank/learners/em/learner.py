@@ -48,16 +48,16 @@ class EM(Described):
         sample: the share of the pairs to learn from, each drawn on its own.
         relevant: the lowest grade that counts; the collection's own by default.
         most: only so many terms, the most frequent of the judged texts, are in the vocabulary; all by default.
-        iterations: how many at most.
-        null: whether query words may come from nowhere; the row of NULL is learned and left out of the table.
-        threads: how many; the result is the same, bit for bit.
+        iterations: at most so many iterations.
+        null: whether query words may be aligned with NULL, whose row is left out of the table.
+        threads: number of threads; the result is the same, bit for bit.
         memory: how much the links may take, in bytes or as `8G`; the rest lies in a temporary file. Half of the
             machine's memory by default. The result is the same, bit for bit.
-        held_out: a share of the queries, whose pairs are not trained on but give held-out perplexities (in the facts
-            of the table, over the tokens that the table can explain at all).
+        held_out: a share of the queries, whose pairs are not trained on. They give held-out perplexities, over the
+            tokens that the table can explain at all; the facts of the table have them.
         stop: end with the first iteration that lowers the perplexity (held-out where there is one) by less than this
             share; 0 ends when it rises. The table is that of the iteration with the lowest held-out perplexity.
-        threshold: smaller probabilities are left out of the table; what stays is not scaled up.
+        threshold: smaller probabilities are left out of the table, which is not renormalised.
         table_terms: only so many terms of each side are in the table, the most frequent ones.
         seed: seed of everything random.
         checkpoint: a file with the state after each iteration; where it exists, learning goes on from it.
@@ -153,7 +153,7 @@ def _difference(single: Estimator, double: Estimator) -> float:
 def export(estimator: Estimator, threshold: float, top: int | None, facts: Mapping[str, Any]) -> TermTable:
     """The probabilities from `threshold` up between the `top` most frequent terms of each side, NULL left out.
 
-    Rows are not scaled up to what was left out.
+    Rows are not renormalised.
     """
     bitext = estimator.bitext
     rows = _kept_numbers(bitext.target_counts, top)

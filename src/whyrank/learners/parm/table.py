@@ -55,8 +55,8 @@ class PaRM(Described):
         top: so many document terms of each query term at most, the best ones.
         from_queries: query terms are those of the collections' queries only.
         analyzer: makes the terms; by default the one that the network learned with, else lucene.
-        queries_of: collections whose queries' terms are query terms besides.
-        doc_words: words whose terms are document terms besides, such as the values of a bias study.
+        queries_of: collections whose query terms are added to the query terms.
+        doc_words: words that are added to the document terms, such as the values of a bias study.
         frame: what stands around terms, see `networks.parm`; by default what the network says, else nothing.
     """
 

@@ -38,7 +38,7 @@ class HttpRanker(Described):
 
     `http:URL`, or the URL itself (`http://localhost:8080`); a URL without a path gets `/rerank`. A request has one
     query and up to `batch` texts. Where the service does not take a request, it is halved to find the text that it
-    does not take. A request that fails for good leaves its pairs without a score, and the run goes on; ten such
+    does not take. A request that fails for good leaves its pairs without a score, and the run goes on. Ten such
     requests in a row, a service that never answers at all, a wrong key or address end it with one line.
 
     Scores are reused in a later run only with `version=`, which says what runs behind the URL. A service that

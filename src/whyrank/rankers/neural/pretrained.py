@@ -48,10 +48,10 @@ class CrossEncoder(NeuralRanker):
     """A cross-encoder of sentence-transformers with one or two outputs, or a network trained here.
 
     These are sequence classification models, and causal language models that answer yes or no. The score of a model
-    with one output is that output, whatever activation the model was saved with; with two it is the relevant one
-    minus the other, the log odds of relevance: log p / (1 - p) = z_relevant - z_other; likewise of the two answers
-    of a language model. `cross:bundled` is the model that comes with the package. Nogueira and Cho, "Passage
-    re-ranking with BERT", arXiv 1901.04085.
+    with one output is that output, whatever activation the model was saved with. With two outputs it is the log odds
+    of relevance: log p / (1 - p) = z_relevant - z_other; likewise of the two answers of a language model.
+    `cross:bundled` is the model that comes with the package. Nogueira and Cho, "Passage re-ranking with BERT",
+    arXiv 1901.04085.
 
     Args:
         output: with two outputs, which one says that the text is relevant; 1 by default.

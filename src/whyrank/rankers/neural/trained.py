@@ -204,6 +204,6 @@ class NeuralModel1(TranslatingRanker):
 
 
 class BertModel1(TranslatingRanker):
-    """The same over the contextual vectors that BERT has of query and text (BERT-Model1)."""
+    """Neural Model 1 over the contextual vectors that BERT has of query and text (BERT-Model1)."""
 
     registered: ClassVar[str] = "bert-model1"
