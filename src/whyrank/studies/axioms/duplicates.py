@@ -78,7 +78,7 @@ class LNC2(Synthetic):
 
     Original: for any k > 1, |D1| = k |D2| and c(w, D1) = k c(w, D2) for all words w imply S(Q, D1) >= S(Q, D2).
     Adapted: D1 is made: D2 written k times, with blanks between, as often as fits into `max_tokens` tokens (twice
-    where there is no such limit); `copies` fixes k. Texts for which k would be below 2 are left out, and so are those
+    where there is no such limit); `copies` fixes k. Texts for which k would be below 2 are left out. So are those
     of which the analyzer does not find k times the tokens in D1, or whose copies exceed 16 million characters.
     Formula: 1 <= |D| <= max_tokens / 2, k = floor(max_tokens / |D|), D1 = D D ... D (k times), D2 = D.
     Conclusion: S(Q, D1) >= S(Q, D2).
