@@ -67,7 +67,9 @@ def _family(names: list[str]) -> Iterator[str]:
     if any(set(each) - set(shared) for each in given):
         yield "Parameters of single studies:"
         single = [(name, row) for name, each in found.items() for row in _rows(each["parameters"], shared)]
-        yield table(["study", "parameter", "default", "values", "meaning"], [[code(name), *row] for name, row in single])
+        yield table(
+            ["study", "parameter", "default", "values", "meaning"], [[code(name), *row] for name, row in single]
+        )
 
 
 def _entries(registry: Any) -> Iterator[str]:
