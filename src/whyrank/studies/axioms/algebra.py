@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Codes, Flags, Share, WhyrankError, call_of, parse_call
+from whyrank.core import Codes, Flags, Share, WhyrankError, call_of, check, parse_call
 from whyrank.studies.axioms import axioms
 from whyrank.studies.axioms.axiom import Axiom, Signs
 from whyrank.studies.axioms.view import View, Views
@@ -301,9 +301,8 @@ def _weights(axiom: Axiom) -> tuple[float, ...]:
     return axiom.every_weight if isinstance(axiom, Sum) and axiom.conclusion is None else (1.0,)
 
 
-def _finite_weight(weight: object) -> float:
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-        raise WhyrankError(f"the weight of an axiom must be a finite number, not {weight!r}")
+def _finite_weight(weight: Any) -> float:
+    check("the weight of an axiom", weight, float)
     return float(weight)
 
 
