@@ -130,6 +130,7 @@ REQUESTS = [
     ("tables export a.parquet --out x --as synonyms", "choose with --threshold W or --top N"),
     ("tables export a.parquet --out x.tsv --equivalent", "--equivalent is for --as synonyms alone"),
     ("tables export a.parquet --out x --as synonyms --top 1 --equivalent --replace", "exclude each other"),
+    ("tables export a.parquet --out x.tsv -c sample", "--collection is for --as synonyms and --as expansion"),
     ("tables export a.parquet --out x.tsv --threshold -1", "threshold"),
     ("tables export a.parquet --out x.tsv --threshold nan", "Invalid value for '--threshold'"),
     (f"{SURPRISES} --confirm", "--confirm needs --ranker SPEC and --collection SPEC"),
