@@ -87,7 +87,7 @@ class LocalToGlobal(Described):
         threshold: smaller weights are left out of the table.
         seed: seed of everything random.
         analyzer: what a term is; by default krovetz if its stemmer is installed, else lucene.
-        queries: so many, drawn at random; all by default.
+        query_sample: so many queries, drawn at random; all by default.
         candidates: a run file, or the name of a run of the collection.
         stats: background statistics of lexical rankers and axioms, if not the collection's own; a collection or a
             file of `data stats`.
@@ -107,7 +107,7 @@ class LocalToGlobal(Described):
     threshold: Share = 0.0
     seed: int = 0
     analyzer: str | None = None
-    queries: Whole | None = None
+    query_sample: Whole | None = None
     candidates: str | None = None
     stats: str | None = None
     precision: str | None = None
@@ -140,7 +140,7 @@ class LocalToGlobal(Described):
                 "any text, or --method bm25 --variant uniform"
             )
         bm25 = first_ranker(collection, self.analyzer or default_analyzer())
-        chosen = draw_queries(collection.queries, self.queries, self.seed)
+        chosen = draw_queries(collection.queries, self.query_sample, self.seed)
         words, failures = self._words(collection, chosen, target, engine, bm25, candidates)
         explained, more = align(words, target, engine, self.variant)
         failures += more
