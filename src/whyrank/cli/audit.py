@@ -197,7 +197,7 @@ class AuditCommand(StudyOptions):
         if results:
             show.bias(results, self.show or (_VALUES if self.study else 0), *level)
         if audit.sweep:
-            show.sweep(audit.sweep)
+            show.sweep(audit.sweep, short)
         if audit.spreads is not None:
             show.stability(audit.spreads)
 

@@ -264,7 +264,7 @@ class Audit:
         findings = [finding for finding in self.findings if finding.study in names]
         details = [each for each in self.details if each.study in names]
         some = replace(self, findings=findings, details=details, sweep=[], overlap=())
-        drawn = charts_of(some)
+        drawn = {each: chart for each, chart in charts_of(some).items() if each != "fidelity"}
         if names and not drawn:
             raise WhyrankError(f"studies {name!r} have nothing to draw: no contrasts, or ties alone")
         if not drawn:
