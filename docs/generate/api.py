@@ -11,11 +11,14 @@ from typing import Any
 import whyrank
 from generate.markdown import paragraphs, prose, table
 from whyrank.cli.command import attributes
+from whyrank.studies import Pool
+from whyrank.studies.axioms import View
 
 _SECTION = re.compile(r"^(Args|Attributes|Examples?|Returns|Raises):\n", re.MULTILINE)
 _INTRODUCTION = """# Python
 
-Everything that `import whyrank` offers. Rankers and collections are given as call strings or as objects."""
+Everything that `import whyrank` offers. Rankers and collections are given as call strings or as objects. Two classes
+at the end are what a study of your own is given: an axiom a `View`, a characteristic a `Pool`."""
 
 
 def api_page() -> str:
@@ -24,6 +27,8 @@ def api_page() -> str:
     names = sorted(whyrank.__all__, key=lambda name: (isinstance(getattr(whyrank, name), type), name.lower()))
     for name in names:
         blocks += _entry(f"whyrank.{name}", getattr(whyrank, name), "##")
+    for given in (View, Pool):
+        blocks += _entry(given.__name__, given, "##")
     return "\n\n".join(blocks) + "\n"
 
 

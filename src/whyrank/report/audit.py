@@ -29,6 +29,7 @@ from whyrank.core import (
     UnknownName,
     WhyrankError,
     check_text,
+    check_whole,
     clocked,
     timed,
     write_text,
@@ -122,6 +123,7 @@ class StudyView:
 
     def examples(self, n: int = 3, ranker: str | None = None) -> list[Example]:
         """The contrasts with the largest differences for the first text, then those with the largest against it."""
+        check_whole("n", n, 0)
         found = choose(*self._read(self.name, ranker or self.rankers[0]), most=n)
         return [*found.high, *found.low]
 
@@ -407,15 +409,13 @@ def audit(
         >>> [(finding.ranker, round(finding.score, 2)) for finding in found]
         [('mine', 0.96), ('bm25', -0.05)]
     """
-    if not isinstance(collection, str | Collection):
-        raise WhyrankError(f"collection must be a spec or a Collection, not {collection!r}")
     check_text("by", by)
     for name in options:
         if name not in OPTIONS:
             raise UnknownName("option", name, OPTIONS)
-    if collection == "sample":
+    opened = open_collection(collection)
+    if isinstance(collection, str) and collection == "sample":
         options = {"tolerance": DEMO_TOLERANCE} | options
-    opened = open_collection(collection) if isinstance(collection, str) else collection
     setting, spec = Setting(opened, str(options.get("analyzer", "lucene"))), None if delta is None else str(delta)
     scorers = as_rankers(rankers, setting)
     if baseline is not None:
