@@ -34,6 +34,7 @@ REQUESTS = [
     (f"{AUDIT} --executor threads", "serial"),
     (f"{AUDIT} --limit 0", "--limit"),
     (f"{AUDIT} --colection x", "--collection"),
+    ("data check -c sample", "see 'whyrank data check --help'"),
     (f"{AUDIT} --format word --out x", "latex"),
     (f"{AUDIT} --by relevance_grop", "relevance_group"),
     (f"{AUDIT} -r ql --group 'bm52*'", "bm52*"),

@@ -166,7 +166,9 @@ LONGER = "def longer(queries, docs):\n    return [len(doc) for doc in docs]\n"
 def test_the_explanations_are_written_and_the_call_string_makes_the_table_again(tmp_path):
     (tmp_path / "mine.py").write_text(LONGER)
     out, target = tmp_path / "words.jsonl", f"python:{tmp_path}/mine.py:longer"
-    table = LocalToGlobal(target, explained=2, depth=9, words=3, query_sample=5, explanations=str(out)).learn(COLLECTION)
+    table = LocalToGlobal(target, explained=2, depth=9, words=3, query_sample=5, explanations=str(out)).learn(
+        COLLECTION
+    )
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(lines) == 5
     assert {word for line in lines for word in line["aligned"]} == set(table.doc_terms)

@@ -69,6 +69,8 @@ class Input:
             raise WhyrankError(f"{option_name(next(iter(given)))} needs --docs FILE, the file with the documents")
         if self.collection not in ("sample", ("sample",), (), None):
             raise WhyrankError("--docs and --collection name two collections; give one of them")
+        if self.qrels_columns is not None and self.qrels is None:
+            raise WhyrankError("--qrels-columns needs --qrels FILE, the file with the judgements")
         spec = str(Call("files", None, given))
         made: Any = (spec,) if isinstance(self.collection, tuple) else spec
         for name, value in {**dict.fromkeys(given), "collection": made}.items():

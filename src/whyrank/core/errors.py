@@ -32,7 +32,7 @@ class UnknownName(WhyrankError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        super().__init__(f"unknown {kind} {name!r}; {suggestion(name, names)}")
+        super().__init__(f"unknown {kind} {name!r}; {suggestion(str(name), names)}")
         self.kind, self.name, self.known = kind, name, tuple(names)
 
 

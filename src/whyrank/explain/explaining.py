@@ -48,7 +48,7 @@ def explain(
         if not isinstance(given, str):
             raise WhyrankError(f"explain takes texts, not {given!r}")
     check("calls", calls, Annotated[int, Range(LEAST_CALLS)])
-    where = open_collection(collection) if isinstance(collection, str) else collection
+    where = None if collection is None else open_collection(collection)
     opened = as_ranker(ranker, Setting(where, typed=True))
     if any(isinstance(each, RunRanker) for each in (opened, *getattr(opened, "parts", ()))):
         raise WhyrankError(f"ranker {name_of(opened)!r} cannot score changed texts: a run scores its own pairs alone")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import os
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -315,7 +316,7 @@ def _local_file(name: str, home: Path, root: Path) -> Path | None:
     if module is not None and not known:
         return None
     candidates = [Path(known)] if known else [path / "__init__.py", path.with_name(f"{path.name}.py")]
-    file = next((each.resolve() for each in candidates if each.is_file()), None)
+    file = next((each.resolve() for each in candidates if os.path.isfile(each)), None)
     installed, stdlib = {"site-packages", "dist-packages"}, Path(sysconfig.get_paths()["stdlib"]).resolve()
     if file is None or root.name in installed or file.is_relative_to(stdlib) or not file.is_relative_to(root):
         return None

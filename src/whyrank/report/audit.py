@@ -21,7 +21,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from whyrank.core import Floats, Progress, Ranker, Study, UnknownName, WhyrankError, check, clocked, timed, write_text
+from whyrank.core import (
+    Floats,
+    Natural,
+    Progress,
+    Ranker,
+    Study,
+    UnknownName,
+    WhyrankError,
+    check,
+    clocked,
+    timed,
+    write_text,
+)
 from whyrank.data import Collection, open_collection
 from whyrank.evaluation import Effectiveness, OverlapRow, PlanEffectiveness, Spread, effectiveness_of_plan
 from whyrank.evaluation.fidelity import PerQuery, compare_runs
@@ -111,6 +123,7 @@ class StudyView:
 
     def examples(self, n: int = 3, ranker: str | None = None) -> list[Example]:
         """The contrasts with the largest differences for the first text, then those with the largest against it."""
+        check("n", n, Natural)
         found = choose(*self._read(self.name, ranker or self.rankers[0]), most=n)
         return [*found.high, *found.low]
 
@@ -396,15 +409,13 @@ def audit(
         >>> [(finding.ranker, round(finding.score, 2)) for finding in found]
         [('mine', 0.96), ('bm25', -0.05)]
     """
-    if not isinstance(collection, str | Collection):
-        raise WhyrankError(f"collection must be a spec or a Collection, not {collection!r}")
     check("by", by, str | None)
     for name in options:
         if name not in OPTIONS:
             raise UnknownName("option", name, OPTIONS)
-    if collection == "sample":
+    opened = open_collection(collection)
+    if isinstance(collection, str) and collection == "sample":
         options = {"tolerance": DEMO_TOLERANCE} | options
-    opened = open_collection(collection) if isinstance(collection, str) else collection
     setting, spec = Setting(opened, str(options.get("analyzer", "lucene"))), None if delta is None else str(delta)
     scorers = as_rankers(rankers, setting)
     if baseline is not None:

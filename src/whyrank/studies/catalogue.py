@@ -128,8 +128,10 @@ def faults_of(name: str, study: Study) -> Iterator[None]:
     """Whatever a study that is not ours raises, as one line that names the study, the method and the line of code."""
     try:
         yield
-    except WhyrankError:
-        raise
+    except WhyrankError as error:
+        if type(error) is not WhyrankError or not is_own(study) or name in str(error):
+            raise
+        raise WhyrankError(f"study {name!r}: {error}") from error
     except Exception as error:
         if not is_own(study):
             raise

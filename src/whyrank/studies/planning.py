@@ -113,9 +113,13 @@ def choose_studies(request: Request) -> ChosenStudies:
             made = again
     objects = [each for each in request.studies if not isinstance(each, str)]
     for each in objects:
-        if not isinstance(each, Study):
+        if isinstance(each, type) or not isinstance(each, Study):
             needed = "an object with id, positive, symmetric and contrasts"
             raise WhyrankError(f"study {each!r} is neither a name nor {needed}")
+        if not (isinstance(each.id, str) and isinstance(each.positive, str) and isinstance(each.symmetric, bool)):
+            raise WhyrankError(f"study {each.id!r}: id and positive must be text, and symmetric True or False")
+        if sum(each.id == other.id for other in objects) > 1:
+            raise WhyrankError(f"several studies have the id {each.id!r}; give each an id of its own")
     found = {name: study for name, study in made.items() if name not in unavailable}
     return ChosenStudies(collection, found | {each.id: each for each in objects}, notes)
 

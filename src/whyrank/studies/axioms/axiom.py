@@ -257,7 +257,14 @@ class Axiom(Checked):
         for precondition in self.preconditions():
             keep[keep] = precondition(view, a[keep], b[keep])
         first, second = np.zeros(len(a), bool), np.zeros(len(a), bool)
-        first[keep], second[keep] = self.wins(view, a[keep], b[keep]), self.wins(view, b[keep], a[keep])
+        for found, one, two in ((first, a[keep], b[keep]), (second, b[keep], a[keep])):
+            flags = np.asarray(self.wins(view, one, two))
+            if flags.dtype != bool or flags.shape != one.shape:
+                gives = f"{flags.dtype} of shape {flags.shape} for {len(one)} pairs"
+                raise WhyrankError(
+                    f"axiom/{self.name}: wins() gives {gives}; it must give True or False for each pair"
+                )
+            found[keep] = flags
         return first, second
 
     def _source(self, pairs: str) -> Source:
