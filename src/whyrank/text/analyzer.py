@@ -297,7 +297,9 @@ _WORD = re.compile(r"\s*\S+")  # with the blanks before it, on which the tokens 
 def cut_texts(analyzer: Analyzer, texts: Sequence[str], most: int | None) -> list[str]:
     """The texts, each cut between words to the longest beginning of at most `most` tokens."""
     found = list(texts)
-    for i in np.flatnonzero(_lengths(analyzer, texts) > most).tolist() if most is not None else ():
+    if most is None:
+        return found
+    for i in np.flatnonzero(_lengths(analyzer, texts) > most).tolist():
         text, words = texts[i], _WORD.findall(texts[i])
         kept = int(np.searchsorted(np.cumsum(_lengths(analyzer, words)), most, "right"))
         end = sum(map(len, words[:kept]))
