@@ -13,7 +13,7 @@ import pytest
 import torch
 from small_collections import write_collection
 
-from pair_models import saved
+from pair_models import forward, saved
 from refusals import one_line
 from side_by_side import wait_for
 from whyrank.core import exclusive
@@ -158,7 +158,7 @@ def test_one_command_learns_a_table(whyrank, here, preset):
     assert (table.facts["analyzer"], table.facts["target"], table.facts["network_seed"]) == ("whitespace", "bm25", 5)
     for entry in list(table.rows())[:5]:
         with torch.inference_mode():
-            weight = torch.sigmoid(network.score_texts([entry[0]], [entry[1]])).item()
+            weight = torch.sigmoid(forward(network, [entry[0]], [entry[1]])).item()
         assert entry[2] == pytest.approx(weight, abs=1e-4)
 
 

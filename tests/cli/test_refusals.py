@@ -46,7 +46,7 @@ REQUESTS = [
     ("audit AND 'AND(compat=camara-hauff)'", "compat mode"),
     (f"{AXIOM} --candidates no.run", "no.run"),
     (f"{AXIOM} --max-tokens many", "--max-tokens"),
-    (f"{AXIOM} --format csv", "--out"),
+    (f"{AXIOM} --format latex", "--out"),
     (f"{AXIOM} --candidates unknown.run --pairs top:3", "unknown.run: has no query"),
     (f"{AXIOM} -r run:unknown.run", "unknown.run: has no query"),
     # bias studies

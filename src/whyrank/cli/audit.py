@@ -51,7 +51,7 @@ class AuditCommand(StudyOptions):
         by: break findings down by a label, such as relevance_group or relevance.
         sweep: also show the scores at every percentile of the calibration of delta.
         group: rankers that belong together, such as one model trained with several seeds; shows how far they differ.
-        format: also write tables: markdown, csv, latex; repeat for several.
+        format: also write tables: markdown, latex; repeat for several.
         budget: draw contrasts so that the audit takes no more than a time such as 5m, or scores no more than a number
             such as 20000pairs with each ranker.
         width: draw no more of a study once its 95% interval is narrower than this.

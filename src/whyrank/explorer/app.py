@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from whyrank.core import UnknownName, WhyrankError, check_writable
+from whyrank.core import UnknownName, WhyrankError
 from whyrank.explain import Explanation
 from whyrank.explorer.guard import Guard, read_form
 from whyrank.explorer.jobs import Job, Session
@@ -203,7 +202,7 @@ def _add_collected(app: FastAPI, explorer: Explorer, page: Pages) -> None:
         if not (texts.query.strip() and texts.a.strip() and texts.b.strip()) or texts.a == texts.b:
             raise WhyrankError("a contrast has a query and two texts that differ")
         if len(session.collected) >= MOST_COLLECTED:
-            raise WhyrankError(f"{MOST_COLLECTED:,} contrasts are collected: save them, and remove some")
+            raise WhyrankError(f"{MOST_COLLECTED:,} contrasts are collected: download them, and remove some")
         session.collected.append(Pair(texts.query, (texts.a, texts.b)))
         said = f"Collected: {count(len(session.collected))} so far."
         return page("message.html.j2", problem="", said=said)
@@ -220,20 +219,6 @@ def _add_collected(app: FastAPI, explorer: Explorer, page: Pages) -> None:
         return page.job(
             session.start(f"running {count(len(pairs))} contrasts", lambda job: explorer.study(job, pairs))
         )
-
-    @app.post("/collected/save")
-    def save_collected(session: Own) -> HTMLResponse:
-        pairs, number = _collected(session), 1
-        check_writable(explorer.out / "contrasts.jsonl")
-        explorer.out.mkdir(parents=True, exist_ok=True)
-        while True:  # the first number that no other browser has taken
-            path = explorer.out / f"contrasts-{number}.jsonl"
-            with suppress(FileExistsError):
-                path.touch(exist_ok=False)
-                break
-            number += 1
-        save(Contrasts.from_pairs(pairs), path)
-        return page("message.html.j2", problem="", said=f"Saved as {path}.")
 
     @app.get("/collected/contrasts.jsonl")
     def download(session: Own) -> Response:

@@ -6,7 +6,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -125,7 +124,6 @@ class Explorer:
         collection: where queries and documents are picked from.
         audit: the findings and examples to start from, if any.
         tables: term tables to look terms up in, by name.
-        out: the folder that collected contrasts are saved in.
         analyzer: whose stop words are stop words in edits.
     """
 
@@ -133,7 +131,6 @@ class Explorer:
     collection: Collection
     audit: Audit | None = None
     tables: Mapping[str, TermTable] = field(default_factory=dict)
-    out: Path = Path("whyrank-explorer")
     analyzer: str = "lucene"
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from whyrank.core import LISTING, BadInput, check_arguments, check_listed, list_
 from whyrank.networks import networks
 from whyrank.networks.encoder import Encoder, load_encoder, new_encoder, settings_of
 from whyrank.networks.first_position import is_plain
-from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, open_tokenizer, pair_arrays, tensors
+from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, open_tokenizer, pair_arrays
 
 KIND = "whyrank network"
 CONFIG, WEIGHTS, TOKENS = "config.json", "model.safetensors", "tokenizer.json"
@@ -80,11 +80,6 @@ class Network(nn.Module):
     def penalty(self) -> Tensor | None:
         """What the last `forward` adds to the loss besides the ranking, if anything."""
         return None
-
-    def score_texts(self, queries: Sequence[str], docs: Sequence[str], device: Any = "cpu") -> Tensor:
-        """Scores of aligned pairs of texts in one batch; for small numbers of pairs."""
-        found: Tensor = self(tensors(self.arrays(self.query_ids(queries), self.doc_ids(docs)), device))
-        return found
 
     @property
     def packs(self) -> bool:

@@ -1,4 +1,4 @@
-"""Findings as tables for papers, pages and programs: Markdown, LaTeX, CSV, JSON."""
+"""Findings as tables for papers, pages and programs: Markdown, LaTeX, JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from whyrank.report.arrow import csv_of, findings_of, findings_table, plain, table_of_csv
+from whyrank.report.arrow import plain
 from whyrank.report.themes import label_of
 from whyrank.report.views import Row, collections_of, delta_words, differs, rankers_of, rows_of, significant, standing
 from whyrank.report.words import (
@@ -39,16 +39,6 @@ _STANDING = {1: "†", 0: "", -1: "‡"}
 def to_json(findings: Sequence[Finding], indent: int | None = 2) -> str:
     """A list of objects, one per finding; an undefined figure is null."""
     return json.dumps([plain(f.as_dict()) for f in findings], indent=indent, ensure_ascii=False, allow_nan=False)
-
-
-def to_csv(findings: Sequence[Finding]) -> str:
-    """All fields with a header; strings are quoted, and an undefined figure is an empty cell."""
-    return csv_of(findings_table(findings))
-
-
-def from_csv(text: str) -> list[Finding]:
-    """The findings that `to_csv` wrote."""
-    return findings_of(table_of_csv(text, Finding))
 
 
 def to_markdown(findings: Sequence[Finding], alpha: float = 0.05, correction: str = "") -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from pair_models import saved
+from pair_models import forward, saved
 from whyrank.core import BadInput, Processes, Serial, WhyrankError
 from whyrank.data import open_collection
 from whyrank.learners import table_learners
@@ -42,7 +42,7 @@ def folders(tmp_path, monkeypatch):
 def by_hand(terms_q, terms_d, network="parm"):
     made = load(network)
     with torch.inference_mode():
-        return {(q, d): float(torch.sigmoid(made.score_texts([q], [d]))) for q in terms_q for d in terms_d}
+        return {(q, d): float(torch.sigmoid(forward(made, [q], [d]))) for q in terms_q for d in terms_d}
 
 
 def settings_of(**settings) -> PaRM:
