@@ -24,7 +24,7 @@ from markupsafe import Markup, escape
 from whyrank.report import views, words
 from whyrank.report.arrow import encodable, plain
 from whyrank.report.examples import Compared, Example, Examples, compared, marker, shorten
-from whyrank.report.sentences import Headline, headlines
+from whyrank.report.sentences import LEAST, Headline, headlines
 from whyrank.report.themes import GLOSSARY, THEMES, Words, label_of, theme_of, words_for
 from whyrank.report.views import Row, StudySweep
 from whyrank.report.words import slug
@@ -42,6 +42,7 @@ _FORMS = {"rank steps": "rank step", "pairs": "pair", "queries": "query", "prefe
           "the original": "original"}  # fmt: skip
 _TERMS = re.compile(rf"\b(?:{'|'.join(_FORMS)})\b")
 _FEW_PAIRS = 30  # below, a row is pale
+_FIRST_SCREEN = 118  # words of title, rankers and sentences; contents and examples have about 32 more
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,11 @@ def render(
     names = words.short_names(rankers)
     sections = _sections(audit, shown, sweeps, several)
     full = [section for section in sections if section.groups or (section.row.n and not section.row.tied)]
-    said = headlines(findings, audit.alpha, audit.symmetric, names)
+    said, title = headlines(findings, audit.alpha, audit.symmetric, names), _title([names[each] for each in rankers])
+    while len(said) > LEAST and len(" ".join([title, *names.values(), *map(str, said)]).split()) > _FIRST_SCREEN:
+        said.pop()
     page: dict[str, Any] = {
-        "title": _title([names[ranker] for ranker in rankers]),
+        "title": title,
         "collections": views.collections_of(findings),
         "several": several,
         "names": names,
