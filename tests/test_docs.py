@@ -6,6 +6,7 @@ it prints. Classes named `Test...` in a block are contract tests, and run too.
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import json
@@ -218,6 +219,23 @@ def test_the_citation_is_of_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == whyrank.__version__
     assert all(each["title"] and each["authors"] and each["year"] for each in citation["references"])
+
+
+def test_the_citation_has_every_paper_that_a_docstring_names():
+    """A title in quotes after its authors, and behind it a year or arXiv."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    named = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        documented = (node for node in nodes if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
+        texts = (" ".join((ast.get_docstring(node) or "").split()) for node in documented)
+        named |= {
+            title
+            for text in texts
+            for title in re.findall(r'[a-z.], "([A-Z][^"]{10,}?)", [^".;]*(?:arXiv|\b(?:19|20)\d\d\b)', text)
+        }
+    assert len(named) > 40
+    assert {title.casefold() for title in named} <= {each["title"].casefold() for each in cited}
 
 
 def test_notebooks_have_no_outputs():
