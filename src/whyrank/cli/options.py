@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from whyrank.cli.command import Whole, option_name
-from whyrank.cli.console import SCORES, keeps, say
+from whyrank.cli.console import keeps, say
 
 if TYPE_CHECKING:
     from whyrank.core import Ranker
@@ -147,7 +147,7 @@ class Scoring:
         from whyrank.scoring import Engine, ScoreStore
 
         if self.store != "none":
-            keeps(SCORES)
+            keeps("scored pairs")
         store = None if self.store == "none" else ScoreStore(self.store)
         made = executor_named(self.executor)
         if self.ray_address is not None:
