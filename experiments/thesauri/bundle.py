@@ -62,7 +62,7 @@ def main() -> None:
     counts = Counter[str]()
     for name in tables["bundled"].facts["collections"]:
         collection = open_collection(f"{given.data}/{name}")
-        counts += count_words({*collection.docs.values(), *collection.queries.values()})
+        counts += count_words(dict.fromkeys([*collection.docs.values(), *collection.queries.values()]))
     totals = Counter[str]()
     for word, n in counts.items():
         totals[word.lower()] += n

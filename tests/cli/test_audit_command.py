@@ -97,7 +97,8 @@ class TestProbes:
 class TestTerminal:
     def test_headlines_come_first_and_tables_fit(self, whyrank, monkeypatch, ranker):
         """A narrow terminal gets fewer columns; no line is longer, no figure is broken, and no colour is needed."""
-        given = ("matched/*", "TFC1", "LNC2", *LEXICAL, "-r", f"prod={ranker('float(len(d))')}", "--tolerance", "10%")
+        given = ("matched/*", "TFC1", "LNC2", *LEXICAL, "-r", f"prod={ranker('float(len(d))')}", "--tolerance", "10%",
+                 "--baseline", "bm25")  # fmt: skip
         whole = whyrank("audit", *given)[1]
         for name, value in {"COLUMNS": "80", "TTY_COMPATIBLE": "1", "NO_COLOR": "1"}.items():
             monkeypatch.setenv(name, value)
@@ -113,6 +114,11 @@ class TestTerminal:
         scores = re.findall(r"[+-]\d\.\d{3}", whole)
         assert set(re.findall(r"[+-]\d\.\d{3}", "\n".join(tables))) <= set(scores)
         assert "prod" in out
+        heads = [line.split() for line in lines if line.split()[:2] in (["study", "ranker"], ["axiom", "ranker"])]
+        assert len(heads) == 2
+        assert all("difference" in head and "chance" not in head for head in heads), "what was asked for is kept"
+        assert not [line for line in lines if line.startswith("chance:")], "nor is it explained"
+        assert sum(line.startswith("left out for want of room: ") for line in lines) == 2
 
 
 class TestWholeAudit:

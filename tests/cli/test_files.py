@@ -57,6 +57,7 @@ def test_several_collections_may_be_named_elsewhere(whyrank, shop):
     [
         (("--queries", "clicks.csv"), "--queries needs --docs FILE, the file with the documents"),
         (("--docs", "products.csv", "-c", "x", "--queries", "clicks.csv"), "--docs and --collection name two"),
+        (("--docs", "products.csv", "--qrels-columns", "a,b,c"), "--qrels-columns needs --qrels FILE"),
         (("--docs", "products.csv"), "the collection files needs queries=FILE (--queries FILE)"),
     ],
 )

@@ -82,7 +82,7 @@ LOCAL = (
     "20",
     "--explained",
     "3",
-    "--queries",
+    "--query-sample",
     "6",
 )
 
@@ -96,7 +96,7 @@ def test_all_settings_of_local_to_global_arrive(whyrank, tmp_path, ranker):
     assert (code, printed) == (0, ""), said
     sample = open_collection("sample")
     learner = LocalToGlobal(
-        target, "lime", "uniform", 20, 3, 4, 25, threshold=0.2, seed=3, analyzer="lucene", queries=6
+        target, "lime", "uniform", 20, 3, 4, 25, threshold=0.2, seed=3, analyzer="lucene", query_sample=6
     )
     expected = learner.explain(sample, open_ranker(target, Setting(sample)), Engine())
     table = open_table(out)
@@ -187,7 +187,7 @@ WRONG = [
     ("-c toy --set phases.first.unit=letter", "first: unit must be 'word' or 'token'"),
     ("-c toy --set phases.first.alignment=attention", "no attention to offer"),
     ("-c toy --set data.target=ql", "the recipe is for ql"),
-    ("-c toy --device tpu", "device 'tpu' is not to be had here"),
+    ("-c toy --device tpu", "device 'tpu' is not available here"),
     ("-c toy --number-format int4", "unknown number format"),
     ("-c toy --queries-of nowhere", "nowhere"),
     ("-c toy --doc-words nowhere", "nowhere"),

@@ -120,7 +120,7 @@ def test_wrong_requests_are_one_clear_line(whyrank, tmp_path):
     (tmp_path / "own.yaml").write_text("architecture: cross\ndata: [1\n")
     assert "own.yaml:3: is not YAML" in one_line(whyrank("train", tmp_path / "own.yaml", "--out", tmp_path))
     result = whyrank("train", "smoke", "--out", tmp_path / "x", "--device", "toaster", *QUICK[:-2])
-    assert "device 'toaster' is not to be had" in one_line_after_counts(result)
+    assert "device 'toaster' is not available" in one_line_after_counts(result)
     (tmp_path / "file").write_text("")
     assert "file: cannot be written" in one_line(whyrank("train", "smoke", "--out", tmp_path / "file", *QUICK))
 

@@ -94,6 +94,12 @@ def test_tsv_without_a_header(tmp_path):
     assert (found.queries, found.qrels) == ({"9": "which is second"}, {"9": {"1": 1}})
 
 
+def test_what_is_not_a_number_is_no_text(products):
+    rows = products.with_suffix(".jsonl")
+    rows.write_text('{"id": 1, "text": NaN}\n{"id": 2, "text": 7.5}\n')
+    assert opened(rows).docs == {"1": "", "2": "7.5"}
+
+
 def test_a_header_of_tsv_with_names_of_ones_own(tmp_path):
     (tmp_path / "shop.tsv").write_text("code\twords\nx\tred shoe\n")
     (tmp_path / "clicks.csv").write_text(CLICKS)
@@ -150,7 +156,10 @@ def test_one_line_for_what_cannot_be_read(tmp_path, content, message):
     ("clicks", "message"),
     [
         ("query,sku,label\nhat,1,E\n", r"clicks\.csv:2: grade 'E' is not an integer"),
-        ("query,sku\nhat,1\n", r"no column is known as qrels_columns; the columns are query, sku"),
+        (
+            "query,sku\nhat,1\n",
+            r"no column is known as the grade; the columns are query, sku; name it with qrels_columns",
+        ),
         ("query_id,query,sku,label\n1,hat,1,1\n1,cap,1,1\n", r"clicks\.csv:3: query '1' has two texts, 'hat' before"),
     ],
 )

@@ -40,7 +40,7 @@ def test_unknown_scales_are_relevant_from_1_whatever_grades_occur(present, noted
     grades = grades_for("something", qrels, notes)
     note = (
         "no judgement is below grade 1, the lowest relevant: the collection lists relevant documents only; "
-        "declare the grades in collection.yaml if some of them mean non-relevant"
+        "if some grades mean non-relevant, say so in collection.yaml, or files(..., relevant=2)"
     )
     assert (grades.relevant, grades.nonrelevant, notes) == (1, 0, [note] * noted)
     assert all(grades.name(grade) == str(grade) for grade in present)

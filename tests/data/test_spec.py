@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("spec", ["mine", "./mine", "~/mine", "folder:mine", "folder:~/mine"])
+@pytest.mark.parametrize("spec", [Path("mine"), "mine", "./mine", "~/mine", "folder:mine", "folder:~/mine"])
 def test_paths_and_splits(here, spec):
     assert open_collection(spec).queries == {"1": "first"}
     assert open_collection(f"{spec}:dev").queries == {"2": "dev"}

@@ -103,6 +103,7 @@ def test_fidelity_is_over_the_texts_that_both_rankers_scored(audit, tmp_path):
     audit.save(tmp_path / "out")
     stored = whyrank.open_audit(tmp_path / "out")
     assert stored.scores == audit.scores
+    assert "less the mean" not in str(stored.plot("*").to_dict(validate=False)), "of studies alone"
     drawn = stored.plot("fidelity").to_dict(validate=False)
     points = {(row["first"], row["other"]) for rows in drawn["datasets"].values() for row in rows}
     centred = {

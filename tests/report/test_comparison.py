@@ -155,7 +155,7 @@ class TestRankers:
         other = whyrank.audit([Toy(3), Toy(4)], toy_collection(), SHUFFLED, delta=0.1)
         with pytest.raises(WhyrankError, match="no ranker is in both audits"):
             several.compare(other)
-        with pytest.raises(WhyrankError, match="two of one kind"):
+        with pytest.raises(WhyrankError, match="neither an audit nor its folder"):
             whyrank.compare(several, "bm25")
 
 

@@ -162,7 +162,7 @@ def test_latex_is_a_booktabs_table():
     caption = next(line for line in lines if line.startswith(r"\caption"))
     assert r"50\% of\_all" in caption
     assert "Holm correction" in caption
-    assert r"$\delta$ per ranker: bm25 0.125; ql 0.125" in caption
+    assert r"$\delta$ per ranker: BM25 0.125; QL 0.125" in caption
     assert r"$^{\dagger}$ marks p \textless{} 0.05" in caption
     assert r"\label{tab:x}" in lines
 
@@ -180,6 +180,7 @@ def test_latex_has_chosen_rows_and_bold_differences():
         text = to_latex([finding(), tested])
         assert (r"$\mathbf{+0.30}^{\dagger}$" in text) is bold
         assert r"Bold: differs from BM25, p \textless{} 0.05." in text
+        assert r"& BM25 & QL & QL $-$ BM25 \\" in text, "differences have the names that columns have"
     assert r"\mathbf" not in to_latex(rows)
 
 

@@ -104,8 +104,8 @@ def test_executors_are_found_by_name():
     [
         (lambda: executor("dask"), UnknownName, "known: processes, ray, serial"),
         (lambda: executor("process"), UnknownName, "did you mean 'processes'"),
-        (lambda: Processes(0), WhyrankError, "1 or more workers"),
-        (lambda: Ray("two"), WhyrankError, "1 or more workers"),
+        (lambda: Processes(0), WhyrankError, "workers must be a whole number, 1 or more"),
+        (lambda: Ray("two"), WhyrankError, "workers must be a whole number, 1 or more"),
         (lambda: Ray(address=1), WhyrankError, "address must be text"),
         (lambda: Processes(1, 0), WhyrankError, "timeout must be a number"),
         (lambda: Processes(1, "soon"), WhyrankError, "timeout must be a number"),

@@ -55,7 +55,7 @@ def test_a_ranker_that_changed_gives_one_warning(store):
         "ranker 'changing' no longer gives the scores that are stored: 4 of 4 pairs that were scored again differ ("
     )
     assert lines[0].endswith(
-        "score anew with --fresh, name the files that it reads in depends_on, and see that no score depends on its batch"
+        "replace the stored scores with --fresh, name the files that it reads in depends_on, and see that no score depends on its batch"
     )
     assert "\n" not in lines[0]
     assert found.values.tolist() == Engine().score(Plain(), *ROWS).values.tolist()  # and they are used

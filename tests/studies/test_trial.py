@@ -8,6 +8,7 @@ import pytest
 
 import whyrank
 from whyrank.core import WhyrankError
+from whyrank.studies.axioms import Axiom
 from whyrank.studies.reading import Preferences
 from whyrank.text.edits import edits
 
@@ -36,6 +37,11 @@ class Marked:
             raise ValueError("too few queries")
         if self.fault == "build":
             return collection.nothing
+        if self.fault == "numbers":
+            return whyrank.Contrasts.from_pairs([whyrank.Pair("cats", (1, 2))])
+        if self.fault == "labels":
+            pairs = [whyrank.Pair("cats", ("a", "b"), labels) for labels in ({}, {"query_id": "q"})]
+            return whyrank.Contrasts.from_pairs(pairs)
         texts = [(collection.queries[q], collection.docs[d]) for q, docs in collection.qrels.items() for d in docs]
         return whyrank.Contrasts.from_pairs(whyrank.Pair(q, (d, d + "!"), {}) for q, d in texts)
 
@@ -55,6 +61,8 @@ class Unreadable(Preferences):
         ("build", r"study 'mine/marked' fails in contrasts\(\) at .*test_trial.py:\d+: AttributeError: .*nothing"),
         ("read", r"study 'mine/marked' fails in read\(\) at .*test_trial.py:\d+: KeyError: 'label'"),
         ("none", r"study 'mine/marked': contrasts\(\) returns NoneType, not Contrasts"),
+        ("numbers", r"study 'mine/marked': Pair\(.*docs=\(1, 2\).*\) is no contrast; give Pair"),
+        ("labels", "study 'mine/marked': all contrasts of a study need the same labels"),
     ],
 )
 def test_a_study_of_one_s_own_fails_before_anything_is_scored(fault, says):
@@ -62,6 +70,37 @@ def test_a_study_of_one_s_own_fails_before_anything_is_scored(fault, says):
     with pytest.raises(WhyrankError, match=says):
         whyrank.audit(slow, "sample", ["edited/typos", Marked(fault)])
     assert SLOW["scored"] == 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Longer(Axiom):
+    """The longer text wins, by a number in place of a flag."""
+
+    name = "LONGER"
+    favours = "the longer text"
+
+    def wins(self, view, a, b):
+        return view.lengths[a] - view.lengths[b]
+
+
+def test_an_axiom_of_one_s_own_gives_flags():
+    with pytest.raises(
+        WhyrankError, match=r"axiom/LONGER: wins\(\) gives int64 of shape .*; it must give True or False"
+    ):
+        whyrank.audit(slow, "sample", Longer())
+
+
+@pytest.mark.parametrize(
+    ("studies", "says"),
+    [
+        ([Marked(), Marked("read")], "several studies have the id 'mine/marked'"),
+        ([Marked], "neither a name nor an object"),
+        ([type("Undirected", (Marked,), {"symmetric": "no"})()], "symmetric True or False"),
+    ],
+)
+def test_what_is_no_study_is_refused(studies, says):
+    with pytest.raises(WhyrankError, match=says):
+        whyrank.audit(slow, "sample", studies)
 
 
 def test_a_study_that_needs_more_than_an_excerpt_runs(monkeypatch):

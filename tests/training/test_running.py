@@ -151,7 +151,7 @@ def test_devices():
     assert find_device("cpu") == "cpu"
     assert find_device() in ("cpu", "cuda")
     for wrong in ("toaster", "cuda:99", "cpu:x"):
-        with pytest.raises(WhyrankError, match="not to be had"):
+        with pytest.raises(WhyrankError, match="not available"):
             find_device(wrong)
 
 

@@ -11,11 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whyrank.cli.command import Share, Whole, argument
+from whyrank.cli.command import argument
 from whyrank.cli.console import plural, say, tell_failures
 from whyrank.cli.options import BUNDLED_RANKERS
 from whyrank.cli.studies import StudyOptions, make_request, study_pattern
-from whyrank.core import Clock, WhyrankError, check_writable, clocked, printable
+from whyrank.core import Clock, Share, Whole, WhyrankError, check_writable, clocked, printable
 
 if TYPE_CHECKING:
     from whyrank.core import Ranker
@@ -33,7 +33,7 @@ _NAMED = 5  # values that an error names
 
 @dataclass(frozen=True, kw_only=True)
 class AuditCommand(StudyOptions):
-    """Put studies to rankers: probes, axioms and bias studies, or all that the collection allows.
+    """Run studies on rankers: probes, axioms and bias studies, or all that the collection allows.
 
     Without options: the bundled sample, and the bundled rankers bm25, ql and, where torch and transformers are
     installed, cross:bundled. All probes and axioms are run, and on the sample also bias/car-brand. The sample is
@@ -197,7 +197,7 @@ class AuditCommand(StudyOptions):
         if results:
             show.bias(results, self.show or (_VALUES if self.study else 0), *level)
         if audit.sweep:
-            show.sweep(audit.sweep)
+            show.sweep(audit.sweep, short)
         if audit.spreads is not None:
             show.stability(audit.spreads)
 

@@ -61,7 +61,8 @@ def word(term: str) -> str:
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, caption: str = "") -> None:
     """Print a table; the first `left` columns are text, the rest figures. Plain text when not on a terminal.
 
-    On a terminal, the last figures are left out where the table would be too wide; figures are never broken.
+    On a terminal, the last figures are left out where the table would be too wide, with what the caption says of them
+    (`name: words; name: words`); figures are never broken.
     """
     from rich import box
     from rich.console import Console
@@ -69,7 +70,17 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left
     from rich.text import Text
 
     def drawn(columns: int) -> Table:
-        head, foot = Text(printable(title), "table.title"), Text(printable(caption), "table.caption")
+        gone, lines, kept = header[columns:], list[str](), True
+        for line in caption.split("\n"):
+            parts = []
+            for part in line.split("; "):
+                if ":" in part:
+                    kept = not {*part.partition(":")[0].split(", ")} <= {*gone}
+                parts += [part] * kept
+            lines += ["; ".join(parts)] * bool(parts)
+            kept = True
+        lines += [f"left out for want of room: {', '.join(gone)}"] * bool(gone)
+        head, foot = Text(printable(title), "table.title"), Text(printable("\n".join(lines)), "table.caption")
         grid = Table(title=head, box=box.SIMPLE, title_justify="left", caption=foot, caption_justify="left")
         for i, name in enumerate(header[:columns]):
             grid.add_column(

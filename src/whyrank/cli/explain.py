@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from whyrank.cli.command import Whole, argument
+from whyrank.cli.command import argument
 from whyrank.cli.console import plural, say, word
 from whyrank.cli.options import Input, RankerOptions, Scoring, check_file
-from whyrank.core import UnknownName, WhyrankError, printable, write_text
+from whyrank.core import UnknownName, Whole, WhyrankError, printable, write_text
 
 if TYPE_CHECKING:
     from whyrank.data import Collection

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from whyrank.cli.audit import AuditCommand
-from whyrank.cli.command import Range, argument
+from whyrank.cli.command import argument
 from whyrank.cli.console import say
 from whyrank.cli.options import open_collection, open_rankers
-from whyrank.core import WhyrankError
+from whyrank.core import Range, WhyrankError
 
 _OUTSIDE = re.compile(r"\b(?:python|pyterrier|https?):")  # rankers that run code of a file, or send texts away
 

@@ -85,7 +85,8 @@ def _error_line(error: Exception) -> tuple[str, int]:
     if isinstance(error, WhyrankError):
         return str(error), 2
     if hasattr(error, "format_message"):  # what the option parser raises
-        return f"{error.format_message().rstrip('.')}; see 'whyrank --help'", 2
+        command = getattr(getattr(error, "ctx", None), "command_path", "whyrank")
+        return f"{error.format_message().rstrip('.')}; see '{command} --help'", 2
     if isinstance(error, OSError):
         return f"{error.filename or 'a file could not be read or written'}: {error.strerror or error}", 2
     if os.environ.get("WHYRANK_DEBUG"):

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from whyrank.cli.command import Weight, Whole, refuse
+from whyrank.cli.command import refuse
 from whyrank.cli.console import figure, plural, say, table
 from whyrank.cli.options import Input, Lexical
-from whyrank.core import WhyrankError
+from whyrank.core import NonNegative, Whole, WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.evaluation import Runner, Split
@@ -46,7 +46,7 @@ class TuneCommand(Lexical, Input):
     fit_on: Whole | None = None
     dev_share: float = 1.0
     restarts: Whole | None = None
-    least_gain: Weight | None = None
+    least_gain: NonNegative | None = None
     seed: int = 0
     out: str | None = None
     json: bool = False

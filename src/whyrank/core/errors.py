@@ -32,7 +32,7 @@ class UnknownName(WhyrankError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        super().__init__(f"unknown {kind} {name!r}; {suggestion(name, names)}")
+        super().__init__(f"unknown {kind} {name!r}; {suggestion(str(name), names)}")
         self.kind, self.name, self.known = kind, name, tuple(names)
 
 
@@ -61,36 +61,6 @@ def nearest(name: str, known: Sequence[str], most: int = 3, cutoff: float = 0.5)
     same = folded.pop(name.casefold(), [])
     alike = difflib.get_close_matches(name.casefold(), folded, n=most, cutoff=cutoff)
     return [*same, *(each for one in alike for each in folded[one])][:most]
-
-
-# Checks of the arguments that users write in call strings.
-
-
-def check_number(what: str, value: object, low: float, high: float = math.inf, strict: bool = False) -> None:
-    """Raise an error unless a value is a finite number from `low` to `high`, or with `strict` between them."""
-    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    if math.isfinite(number) and (low < number < high or (not strict and number in (low, high))):
-        return
-    ends = f"{low:g} and {high:g}" if high < math.inf else f"{low:g} and infinity"
-    raise WhyrankError(f"{what} must be a number between {ends}{' (both excluded)' if strict else ''}, not {value!r}")
-
-
-def check_whole(what: str, value: object, low: int) -> None:
-    """Raise an error unless a value is a whole number from `low` up."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
-        raise WhyrankError(f"{what} must be a whole number, {low} or more, not {value!r}")
-
-
-def check_flag(what: str, value: object) -> None:
-    """Raise an error unless a value is True or False."""
-    if not isinstance(value, bool):
-        raise WhyrankError(f"{what} must be True or False, not {value!r}")
-
-
-def check_text(what: str, value: object) -> None:
-    """Raise an error unless a value is a string or None."""
-    if value is not None and not isinstance(value, str):
-        raise WhyrankError(f"{what} must be text, not {value!r}; write it in quotes")
 
 
 def tolerance_of(what: str, given: object) -> tuple[float, float]:

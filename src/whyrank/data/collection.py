@@ -25,6 +25,13 @@ class Collection:
     Judgements and runs may mention documents and queries that are not here (a note counts them): evaluation
     needs them, and whoever needs a text looks whether `docs` has it. `notes` tells of problems that were not
     fatal.
+
+    Example:
+        >>> made = Collection.of({"d1": "cats purr", "d2": "dogs"}, {"q1": "cats"}, {"q1": {"d1": 1, "d3": 0}})
+        >>> made
+        Collection('collection', 2 docs, 1 queries, 2 judgements, 0 runs)
+        >>> made.notes
+        ['qrels: documents that the collection does not have: 1 (d3)']
     """
 
     name: str

@@ -6,6 +6,7 @@ a file gives the same texts whichever way it is opened. The columns that are nei
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
@@ -57,18 +58,24 @@ class Table(NamedTuple):
         """The columns whose name is among the known ones, however it is written."""
         return [column for column in self.columns if _folded(column) in known]
 
-    def one(self, what: str, given: str | None, *known: Sequence[str]) -> str:
-        """The column that is named, else the only one with a known name; of several lists, the first that has one."""
+    def one(self, what: str, given: str | None, *known: Sequence[str], part: str = "") -> str:
+        """The column that is named, else the only one with a known name; of several lists, the first that has one.
+
+        `part` says which of the columns of `what` it is, where there are several.
+        """
         if given is not None:
             return self.named(what, given)
         found = next((found for names in known if (found := self.recognised(names))), [])
         if len(found) != 1:
-            raise self.unclear(what, found)
+            raise self.unclear(what, found, part)
         return found[0]
 
-    def unclear(self, what: str, found: Sequence[str]) -> BadInput:
+    def unclear(self, what: str, found: Sequence[str], part: str = "") -> BadInput:
         """The error where no column or several may be meant."""
-        problem = f"several columns may be {what} ({', '.join(found)})" if found else f"no column is known as {what}"
+        meant = part or what
+        problem = (
+            f"several columns may be {meant} ({', '.join(found)})" if found else f"no column is known as {meant}"
+        )
         remedy = f"name it with {what} (--{what.replace('_', '-')})"
         return BadInput(self.path, f"{problem}; the columns are {', '.join(self.columns)}", remedy)
 
@@ -182,7 +189,7 @@ def _text(record: Record, column: str) -> str:
         case str(text):
             return text
         case int() | float() as number:
-            return str(number)
+            return "" if math.isnan(number) else str(number)  # not a number stands for nothing, as in pandas
         case list(parts) if all(isinstance(part, str) for part in parts):
             return " ".join(parts)
         case other:
@@ -288,9 +295,9 @@ def _qrels(
     if not table.header and columns is None:
         return read_qrels(table.path, notes, strict)
     if columns is None:
-        query = table.one("qrels_columns", None, _OF_QUERIES, _QUERIES)
-        doc = table.one("qrels_columns", None, _OF_DOCS)
-        grade = table.one("qrels_columns", None, _GRADES)
+        query = table.one("qrels_columns", None, _OF_QUERIES, _QUERIES, part="the query")
+        doc = table.one("qrels_columns", None, _OF_DOCS, part="the document")
+        grade = table.one("qrels_columns", None, _GRADES, part="the grade")
         notes.append(f"{table.path.name}: query: {query}; document: {doc}; grade: {grade}")
     else:
         if len(names := _names(columns)) != 3:

@@ -77,7 +77,9 @@ def grades_for(
     """
     present = {grade for grades in qrels.values() for grade in grades.values()}
     chosen = declared or known_grades(name)
-    remedy = "" if chosen else "; declare the grades in collection.yaml if some of them mean non-relevant"
+    remedy = (
+        "" if chosen else "; if some grades mean non-relevant, say so in collection.yaml, or files(..., relevant=2)"
+    )
     if chosen is None:
         chosen = Grades({grade: str(grade) for grade in sorted(present | {0, 1})} | dict(names or {}))
     strange = sorted(present - set(chosen.names))

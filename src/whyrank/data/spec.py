@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib import resources
 from pathlib import Path
@@ -21,17 +22,24 @@ class FolderSpec(NamedTuple):
     split: str | None
 
 
-def open_collection(spec: str | Collection, strict: bool = False) -> Collection:
+def open_collection(spec: str | os.PathLike[str] | Collection, strict: bool = False) -> Collection:
     """Open a collection: `sample`, `irds:ID`, `folder:PATH`, `beir:PATH`, or a path (`PATH`, `PATH:SPLIT`).
 
     A registered name wins over a folder of the same name; write `./sample` for the folder. With `strict`,
     empty texts are an error, and so are judgements or runs that mention unknown documents or queries (runs: when
     they are read). A collection that is open already is returned as it is.
+
+    Example:
+        >>> open_collection("sample")
+        Collection('sample', 500 docs, 40 queries, 500 judgements, 1 runs)
     """
     if isinstance(spec, Collection):
         return spec
+    if isinstance(spec, os.PathLike):
+        spec = str(spec)
     if not isinstance(spec, str):
-        raise WhyrankError(f"collection must be a spec or a Collection, not {spec!r}")
+        made = "Collection.of and Collection.from_frames make one"
+        raise WhyrankError(f"collection must be a spec or a Collection, not {type(spec).__name__}; {made}")
     name = re.split(r"[:(]", spec.strip(), maxsplit=1)[0]
     try:
         found = collections.create(spec, strict=strict) if name in collections else folder(spec, strict)

@@ -177,7 +177,8 @@ class Explorer:
         docs = [text for name, text in (("a", texts.a), ("b", texts.b)) if which in (name, "both")]
         if not texts.query.strip() or not all(text.strip() for text in docs):
             raise WhyrankError("there is nothing to explain: type a query and the text or texts")
-        return explain(self.ranker(ranker), texts.query, *docs, calls=CALLS, engine=self._job_engine(job))
+        found = explain(self.ranker(ranker), texts.query, *docs, calls=CALLS, engine=self._job_engine(job))
+        return replace(found, ranker=self.names[ranker])
 
     def study(self, job: Job, pairs: Sequence[Pair]) -> list[Finding]:
         """What every ranker answers to the collected contrasts; rank steps are measured where they are not known."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import FunctionType, MethodType
 from typing import Any, ClassVar, cast
 from weakref import WeakKeyDictionary
 
@@ -168,8 +167,8 @@ class FunctionRanker:
 
     @property
     def name(self) -> str:
-        """The name of the function."""
-        return self.function.__name__
+        """The name of the function; of another callable, such as a `partial`, that of its class."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
 
     @cached_property
     def wants_fields(self) -> bool:
@@ -190,14 +189,16 @@ def as_ranker(given: object, setting: Setting | None = None) -> Ranker:
     """
     if isinstance(given, str):
         return open_ranker(given, setting)
-    if isinstance(given, FunctionType | MethodType):
-        return FunctionRanker(given)
     if kind_of(given) is not None:
         return LoadedModel(given)
+    if isinstance(given, type):
+        raise WhyrankError(f"ranker {given.__name__} is a class; give an object of it")
     if isinstance(given, Ranker):
         return with_fields(given)
-    if callable(getattr(given, "transform", None)) and not isinstance(given, type):
+    if callable(getattr(given, "transform", None)):
         return TransformerRanker(given)
+    if callable(given):
+        return FunctionRanker(given)
     ways = "or give a call string, a function, a model of sentence-transformers or a PyTerrier transformer"
     raise WhyrankError(f"ranker {given!r:.200} needs a name and a method score(queries, docs); {ways}")
 
@@ -270,5 +271,6 @@ def as_rankers(given: object, setting: Setting) -> list[Ranker]:
         found = [as_ranker(each, setting) for each in (given if isinstance(given, list | tuple) else [given])]
     names = [ranker.name for ranker in found]
     if not names or len(set(names)) < len(names):
-        raise WhyrankError(f"rankers {', '.join(names) or 'none'}: give one or more, each with a name of its own")
+        ways = "give one or more, each with a name of its own; NAME=RANKER, or a mapping, names them"
+        raise WhyrankError(f"rankers {', '.join(names) or 'none'}: {ways}")
     return found

@@ -23,12 +23,13 @@ from markupsafe import Markup
 
 from whyrank.core import (
     Floats,
+    Natural,
     Progress,
     Ranker,
     Study,
     UnknownName,
     WhyrankError,
-    check_text,
+    check,
     clocked,
     timed,
     write_text,
@@ -122,13 +123,14 @@ class StudyView:
 
     def examples(self, n: int = 3, ranker: str | None = None) -> list[Example]:
         """The contrasts with the largest differences for the first text, then those with the largest against it."""
+        check("n", n, Natural)
         found = choose(*self._read(self.name, ranker or self.rankers[0]), most=n)
         return [*found.high, *found.low]
 
 
 @dataclass(repr=False)
 class Audit:
-    """What rankers answered to studies: findings, details of bias studies, settings, notes, and all scores.
+    """The result of running studies on rankers: findings, details of bias studies, settings, notes, and all scores.
 
     Two audits are equal where these are; `findings` have fingerprints of the contrasts that were scored. `record` is
     what `settings.json` of a result folder holds: settings, studies, thresholds, failures, notes and versions. Of a
@@ -275,7 +277,7 @@ class Audit:
         findings = [finding for finding in self.findings if finding.study in names]
         details = [each for each in self.details if each.study in names]
         some = replace(self, findings=findings, details=details, sweep=[], overlap=())
-        drawn = charts_of(some)
+        drawn = {each: chart for each, chart in charts_of(some).items() if each != "fidelity"}
         if names and not drawn:
             raise WhyrankError(f"studies {name!r} have nothing to draw: no contrasts, or ties alone")
         if not drawn:
@@ -373,14 +375,14 @@ def audit(
     effectiveness: bool = False,
     **options: Any,
 ) -> Audit:
-    """Put studies to rankers and give what they answer, p-values corrected over all of it.
+    """Run studies on rankers and return the audit, with p-values corrected over all findings.
 
     Args:
         rankers: call strings, objects with `name` and `score`, functions of queries and texts, models of
             sentence-transformers, or PyTerrier transformers; one, a list, or a mapping from names.
         collection: a spec, or a collection.
-        studies: names, shell patterns or call strings of probes, axioms and bias studies, or study objects; without
-            any, all probes and axioms that the collection allows, and on the sample also a bias study.
+        studies: names, shell patterns or call strings of probes, axioms and bias studies, or study objects. By
+            default all probes and axioms that the collection allows, and on the sample also a bias study.
         delta: a number, or a percentile of the ranker's own neighbour differences, over the run `candidates` where
             one is named; by default `p50`, and 0 for axioms.
         correction: `holm`, `bonferroni`, `bh` or `none`.
@@ -407,15 +409,13 @@ def audit(
         >>> [(finding.ranker, round(finding.score, 2)) for finding in found]
         [('mine', 0.96), ('bm25', -0.05)]
     """
-    if not isinstance(collection, str | Collection):
-        raise WhyrankError(f"collection must be a spec or a Collection, not {collection!r}")
-    check_text("by", by)
+    check("by", by, str | None)
     for name in options:
         if name not in OPTIONS:
             raise UnknownName("option", name, OPTIONS)
-    if collection == "sample":
+    opened = open_collection(collection)
+    if isinstance(collection, str) and collection == "sample":
         options = {"tolerance": DEMO_TOLERANCE} | options
-    opened = open_collection(collection) if isinstance(collection, str) else collection
     setting, spec = Setting(opened, str(options.get("analyzer", "lucene"))), None if delta is None else str(delta)
     scorers = as_rankers(rankers, setting)
     if baseline is not None:

@@ -226,7 +226,9 @@ def compare(
         labels = names if all(names) else ("first audit", "second audit")
         return compare_audits(old, new, rankers, (labels[0], labels[1]), alpha, correction, seed)
     if isinstance(old, Audit) or isinstance(new, Audit):
-        raise WhyrankError("an audit is compared with an audit, and a ranker with a ranker; give two of one kind")
+        other = new if isinstance(old, Audit) else old
+        kinds = "an audit is compared with an audit, and a ranker with a ranker"
+        raise WhyrankError(f"{kinds}; {other!r:.80} is neither an audit nor its folder")
     both = audit(
         [old, new], collection, studies, seed=seed, correction=correction or "holm", effectiveness=True, **options
     )  # fmt: skip

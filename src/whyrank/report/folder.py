@@ -251,7 +251,7 @@ def read_texts(path: str | os.PathLike[str]) -> list[str]:
 
 def read_bias_results(path: str | os.PathLike[str]) -> list[BiasResult]:
     """The results of the bias studies of a result folder; none where no such study was put to a ranker."""
-    file, again = _folder(path) / BIAS / BIAS_JSON, "put the studies to the rankers again"
+    file, again = _folder(path) / BIAS / BIAS_JSON, "run the studies again"
     if not file.exists():
         return []
     try:

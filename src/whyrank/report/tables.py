@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from whyrank.report.arrow import plain
@@ -96,10 +96,10 @@ def _latex(findings: Sequence[Finding], alpha: float, caption: str | None, label
     lead[first] = lambda row: label_of(row.study, full=taken[label_of(row.study)] > 1)
     safe = re.sub(r"[^A-Za-z0-9:._-]+", "-", label)
     head = ["$n$" if name == "n" else escape_latex(name.capitalize()) for name in lead]
-    words = " ".join(filter(None, [caption, legend(findings, alpha, correction)]))
+    words = " ".join(filter(None, [caption, legend(findings, alpha, correction, names)]))
     if baseline := next((row.baseline for row in rows if row.baseline), ""):
         words += f" Bold: differs from {names.get(baseline, baseline)}, p < {alpha:g}."
-    compared = _compared(findings)
+    compared = _compared(findings, names)
     columns = "".join("r" if name in _FIGURES else "l" for name in lead) + "r" * (len(names) + len(compared))
     body = []
     for row in rows:
@@ -116,8 +116,10 @@ def _latex(findings: Sequence[Finding], alpha: float, caption: str | None, label
     return "\n".join([*lines, ""])
 
 
-def legend(findings: Sequence[Finding], alpha: float, correction: str = "") -> str:
-    """What a table must say beside its figures: scale, marks, correction, delta per ranker."""
+def legend(
+    findings: Sequence[Finding], alpha: float, correction: str = "", names: Mapping[str, str] | None = None
+) -> str:
+    """What a table must say beside its figures: scale, marks, correction, delta per ranker, called by its name."""
     where = f" ({', '.join(collections_of(findings))})" if findings else ""
     if any(finding.conclusion for finding in findings):
         said = (
@@ -141,7 +143,7 @@ def legend(findings: Sequence[Finding], alpha: float, correction: str = "") -> s
             "Differences are taken on the same contrasts: of scores, of shares satisfied in percentage points, of "
         )
         said += "ranges in δ; † where they are significant. "
-    deltas = "; ".join(f"{ranker} {delta}" for ranker, delta in delta_words(findings))
+    deltas = "; ".join(f"{(names or {}).get(ranker, ranker)} {delta}" for ranker, delta in delta_words(findings))
     return (said + (f"δ per ranker: {deltas}." if deltas else "")).strip()
 
 
@@ -177,9 +179,10 @@ def _lead(rows: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
     return columns
 
 
-def _compared(findings: Sequence[Finding]) -> dict[str, str]:
+def _compared(findings: Sequence[Finding], names: Mapping[str, str] | None = None) -> dict[str, str]:
     """The heads of the columns of differences, with the rankers that they are of."""
-    return {f"{f.ranker} − {f.baseline}": f.ranker for f in findings if f.baseline}
+    named = {name: name for f in findings for name in (f.ranker, f.baseline)} | dict(names or {})
+    return {f"{named[f.ranker]} − {named[f.baseline]}": f.ranker for f in findings if f.baseline}
 
 
 def _difference_cell(finding: Finding | None, alpha: float) -> str:

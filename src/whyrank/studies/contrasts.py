@@ -103,6 +103,12 @@ class Contrasts:
     def from_pairs(cls, pairs: Iterable[Pair], size: int = 2, dropped: Mapping[str, int] | None = None) -> Contrasts:
         """Build contrasts from one `Pair` at a time."""
         rows = list(pairs)
+        for row in rows:
+            texts = (row.query, *row.docs) if isinstance(row, Pair) else ()
+            if len(texts) < 3 or not all(isinstance(text, str) for text in texts):
+                raise WhyrankError(
+                    f"{row!r:.200} is no contrast; give Pair(query, (text, text)), all of them strings"
+                )
         size = len(rows[0].docs) if rows else size
         if any(len(row.docs) != size for row in rows):
             raise WhyrankError(f"all contrasts of a study need the same number of texts ({size})")

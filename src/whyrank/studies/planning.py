@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from whyrank.core import Ranker, Study, WhyrankError, adjust, check_whole, timed, working_with
+from whyrank.core import Ranker, Study, Whole, WhyrankError, adjust, check, timed, working_with
 from whyrank.data import Collection, open_run
 from whyrank.scoring import Engine, candidates_for
 from whyrank.studies.catalogue import UNJUDGED, Options, all_studies, limit_options, unjudged_options
@@ -81,8 +81,7 @@ def choose_studies(request: Request) -> ChosenStudies:
     A limit is one of templates for bias studies. Where nothing is judged, axioms and probes take the documents of a
     run, and where there is none, those that BM25 retrieves.
     """
-    if request.limit is not None:
-        check_whole("limit", request.limit, 1)
+    check("limit", request.limit, Whole | None)
     given, catalogue = [each for each in request.studies if isinstance(each, str)], all_studies()
     from_run = request.options.get("pairs", "judged") != "judged"  # else the run is for the calibration of delta only
     options = {**request.options, "seed": request.seed}
@@ -114,9 +113,13 @@ def choose_studies(request: Request) -> ChosenStudies:
             made = again
     objects = [each for each in request.studies if not isinstance(each, str)]
     for each in objects:
-        if not isinstance(each, Study):
+        if isinstance(each, type) or not isinstance(each, Study):
             needed = "an object with id, positive, symmetric and contrasts"
             raise WhyrankError(f"study {each!r} is neither a name nor {needed}")
+        if not (isinstance(each.id, str) and isinstance(each.positive, str) and isinstance(each.symmetric, bool)):
+            raise WhyrankError(f"study {each.id!r}: id and positive must be text, and symmetric True or False")
+        if sum(each.id == other.id for other in objects) > 1:
+            raise WhyrankError(f"several studies have the id {each.id!r}; give each an id of its own")
     found = {name: study for name, study in made.items() if name not in unavailable}
     return ChosenStudies(collection, found | {each.id: each for each in objects}, notes)
 

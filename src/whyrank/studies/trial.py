@@ -33,7 +33,9 @@ def try_out(plan: Plan) -> None:
             except Exception:  # it may need more than an excerpt
                 few = study.contrasts(plan.collection)
             if not isinstance(few, Contrasts):
-                raise WhyrankError(f"study {name!r}: contrasts() returns {type(few).__name__}, not Contrasts")
+                raise WhyrankError(
+                    f"study {name!r}: contrasts() returns {type(few).__name__}, not Contrasts (Contrasts.from_pairs)"
+                )
             few = few.take(slice(TRIED))
             scores = np.arange(few.doc.size, dtype=np.float64).reshape(few.doc.shape)
             reading = Reading.of(few, scores, 0.0, study.symmetric)

@@ -151,7 +151,7 @@ def test_terms_may_stand_between_masks(folders):
     for frame, expected in ((None, "runs"), ("masks", "masks"), ("bare", None)):
         build(replace(settings_of(frame=frame), resource="informed"), "u.parquet")
         assert open_table("u.parquet").facts.get("frame") == expected
-    with pytest.raises(WhyrankError, match="unknown frame 'mask'"):
+    with pytest.raises(WhyrankError, match="unknown value of parm: frame 'mask'"):
         build(settings_of(frame="mask"), "v.parquet")
 
 

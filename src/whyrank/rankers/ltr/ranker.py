@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,15 +16,17 @@ from whyrank.core import (
     EMPTY,
     KEY,
     BadInput,
+    Checked,
     Floats,
     Ints,
     MissingExtra,
+    Natural,
+    Range,
     UnknownName,
+    Whole,
     WhyrankError,
-    check_number,
+    Within,
     check_seal,
-    check_text,
-    check_whole,
     file_digest,
     sealed_text,
     write_text,
@@ -59,10 +61,6 @@ class LTR(Described):
     stats: str | None = None
 
     registered: ClassVar[str] = "ltr"
-
-    def __post_init__(self) -> None:
-        check_text("ltr: analyzer", self.analyzer)
-        check_text("ltr: stats", self.stats)
 
     def bind(self, setting: Setting) -> LearnedRanker:
         """Read the model and take statistics from the setting."""
@@ -166,7 +164,7 @@ def import_lightgbm(what: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Boosting:
+class Boosting(Checked):
     """How trees are grown.
 
     Attributes:
@@ -178,17 +176,14 @@ class Boosting:
         seed: of all that is random.
     """
 
-    trees: int = 200
-    leaves: int = 15
-    rate: float = 0.05
-    min_docs: int = 10
-    patience: int = 50
-    seed: int = 0
+    trees: Whole = 200
+    leaves: Annotated[int, Range(2)] = 15
+    rate: Within = 0.05
+    min_docs: Whole = 10
+    patience: Whole = 50
+    seed: Natural = 0
 
-    def __post_init__(self) -> None:
-        for name, low in (("trees", 1), ("leaves", 2), ("min_docs", 1), ("patience", 1), ("seed", 0)):
-            check_whole(f"ltr: {name}", getattr(self, name), low)
-        check_number("ltr: rate", self.rate, 0, 1, strict=True)
+    registered: ClassVar[str] = "ltr"
 
     @property
     def parameters(self) -> dict[str, Any]:
