@@ -126,7 +126,6 @@ REQUESTS = [
     Request("tune", "lexical", "tune -r bm25 --json --dev-share 0.5"),
     Request("tune-fuse", "lexical", "tune -r \"fuse(of=['bm25','ql'])\" --json"),
     Request("fidelity", "mixed", "fidelity -t cross:bundled -s bm25 -s ql --depth 10 --store none --json"),
-    Request("explain", "lexical", "explain -r bm25 --query-id q01 --doc-id d076 --json\nexplain -r ql 'melting ice' 'the ice of the lake is melting' --json"),
     Request("stats", "exact", "stats -o s.parquet\nstats --analyzer krovetz -o k.parquet", "data stats -o s.parquet\ndata stats --analyzer krovetz -o k.parquet", "s.parquet k.parquet"),
     Request("split", "exact", "split sample -o parts --seed 1 --json", "data split sample -o parts --seed 1 --json", "parts/queries.dev.tsv parts/queries.test.tsv"),
     Request("tables-em", "lexical", f"tables learn em -o em.parquet --held-out 0.1 {SMALL}", files="em.parquet"),

@@ -268,6 +268,6 @@ def test_ctrl_c_keeps_blocks_and_says_one_line(here):
         process.kill()
     assert process.returncode == 130, err
     assert out == ""
-    assert err.splitlines()[-1].startswith("whyrank: stopped; blocks that are scored are kept")
+    assert err.splitlines()[-1].startswith("whyrank: stopped; scored blocks are kept")
     assert "Traceback" not in err
     assert not Path("t.tsv").exists()

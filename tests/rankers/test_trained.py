@@ -91,7 +91,7 @@ def test_the_score_is_recovered_from_the_matrix(translating, query, text):
     assert found.score == translating.score([query], [text])[0]
     assert (found.cells >= 0).all()
     assert not found.background.any()
-    json.dumps(found.as_json())
+    json.dumps(found.partners())
 
 
 def test_it_says_that_it_explains_but_not_windows(translating, models):

@@ -312,6 +312,6 @@ def test_an_interruption_ends_the_cluster_that_a_command_started(tmp_path):
         time.sleep(3)
     finally:
         os.killpg(process.pid, signal.SIGINT)
-    assert process.communicate(timeout=60)[1].startswith("whyrank: stopped; ")
+    assert process.communicate(timeout=60)[1].startswith("whyrank: stopped")
     assert process.returncode == 130
     wait_for(lambda: group_is_gone(process), 20)

@@ -12,12 +12,9 @@ if TYPE_CHECKING:
     from whyrank.core import Ranker
     from whyrank.scoring import Failure
 
-SCORES = "scores that were stored are kept"
-TRAINING = "checkpoints of the training are kept"
-BLOCKS = "blocks that are scored are kept"
 Cell = str | tuple[str, str] | Callable[[Any], str] | None
 KEPT = 3  # columns of figures that no terminal is too narrow for
-_left: list[str] = []
+_kept: list[str] = []
 
 
 def say(text: str) -> None:
@@ -150,14 +147,9 @@ def tell_computed(rankers: Sequence[Ranker]) -> None:
 
 def keeps(what: str) -> None:
     """From now on a stop leaves this, and the same command goes on from there."""
-    _left.append(f"{what}, and the same command goes on from there")
+    _kept[:] = [what]
 
 
-def keeps_nothing(remedy: str) -> None:
-    """From now on a stop leaves nothing; `remedy` says how it would."""
-    _left.append(f"nothing is kept; {remedy}")
-
-
-def left() -> str:
-    """What a stop leaves now."""
-    return _left[-1] if _left else "nothing was kept so far"
+def stop_line() -> str:
+    """What a command says when it is stopped."""
+    return "".join(["stopped", *(f"; {what} are kept, start again to go on" for what in _kept)])

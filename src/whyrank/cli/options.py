@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from whyrank.cli.command import option_name
-from whyrank.cli.console import SCORES, keeps, say
+from whyrank.cli.console import keeps, say
 from whyrank.core import Whole
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Scoring:
         from whyrank.scoring import Engine, ScoreStore
 
         if self.store != "none":
-            keeps(SCORES)
+            keeps("scored pairs")
         store = None if self.store == "none" else ScoreStore(self.store)
         made = executor_named(self.executor)
         if self.ray_address is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whyrank.cli.command import argument
-from whyrank.cli.console import TRAINING, keeps, plural, say
+from whyrank.cli.console import keeps, plural, say
 from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class TrainCommand(RecipeOptions):
             prepared = prepare(recipe)
             counts = plural(len(prepared.data.queries), "query", "queries"), plural(len(prepared.data.docs), "text")
             say(f"{recipe.architecture}: {', '.join(counts)}")
-            keeps(TRAINING)
+            keeps("checkpoints")
             folders = train_seeds(prepared, out, list(self.seed), self.device, say)
             say(f"score with it: --ranker {recipe.architecture}:{folders[0]}")
 
