@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -40,3 +42,14 @@ def test_the_wheel_of_the_source_distribution_is_complete_and_small(tmp_path):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     files = (path.relative_to(source / "src") for path in (source / "src").rglob("*") if path.is_file())
     assert {str(path) for path in files if ".egg-info" not in str(path)} == names
+
+
+def test_whatever_make_installs_for_the_demo_is_pinned():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = [
+        *project["dependencies"],
+        *project["optional-dependencies"]["models"],
+        *project["optional-dependencies"]["nlp"],
+    ]
+    pinned = set(re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    assert {re.split("[>=]", each)[0] for each in needed} <= pinned
