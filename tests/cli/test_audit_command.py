@@ -195,7 +195,7 @@ class TestBundledRankers:
         for package in ("transformers", "tokenizers", "safetensors"):
             without(package)
             request, [note] = AuditCommand(tolerance="0").with_defaults()
-            assert request.ranker == ("bm25", "ql")
+            assert (request.ranker, request.table) == (("bm25", "ql", "bm25t:bundled"), "bundled")
             assert f"needs {package}; " in note
         assert AuditCommand(ranker=("ql",), tolerance="0").with_defaults()[1] == []
 
