@@ -48,8 +48,8 @@ class ShowCommand:
             return
         known = {**opened.query_numbers, **opened.doc_numbers}
         stems = {lower(text): stem for stem, text in opened.words.items()}
-        near = ((term, lower(term), stems.get(lower(term), term)) for term in self.terms)
-        terms = [next((each for each in forms if each in known), forms[0]) for forms in near]
+        forms = [(term, lower(term), stems.get(lower(term), term)) for term in self.terms]
+        terms = [next((each for each in ways if each in known), ways[0]) for ways in forms]
         for term in terms:
             if term not in known:
                 raise UnknownName("term", term, _alike(term, known))
