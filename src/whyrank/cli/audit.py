@@ -94,7 +94,7 @@ class AuditCommand(StudyOptions):
         if self.figures is not None:
             check_writable(Path(self.figures) / "studies.svg")
         patterns = [study_pattern(each) for each in self.study] or usual_studies(self.collection)
-        table = None if self.table is None else open_table(self.table, check=True)
+        table = None if request.table is None else open_table(request.table, check=True)
         asked = make_request(
             request, patterns, table=table, by=self.by, correction=self.correction, sweep=self.sweep,
             budget=Budget.of(self.budget, self.width), tell=say,
