@@ -69,7 +69,7 @@ def _train_trees(recipe: Recipe, out: Path, seeds: Sequence[int]) -> None:
 
     if len({*seeds}) > 1:
         raise WhyrankError("train: a tree ensemble is one file; give one --seed")
-    found = train_recipe(recipe.data, recipe.settings, out, seeds[0], replace=False)
+    found = train_recipe(recipe.data, recipe.settings, out, seeds[0])
     fit = f"{plural(found.trees, 'tree')} from {plural(found.queries, 'query', 'queries')}, nDCG@10 {found.ndcg:.4f}"
     say(f"{fit} on what they learned from: {out}")
     say(f"score with it: --ranker ltr:{out}")

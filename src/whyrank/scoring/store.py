@@ -17,8 +17,6 @@ from whyrank.core import Flags, Floats, Ints, Layout, cache_folder, checksum, di
 from whyrank.scoring.batches import Failure
 from whyrank.scoring.pairs import DIGEST_BYTES, DIGEST_TYPE, Digests, Pairs
 
-_IDENTITY = "(SELECT identity FROM rankers WHERE id = ranker)"
-
 SCORES = Layout(
     what="score store",
     application=0x77726E6B,
@@ -33,12 +31,6 @@ SCORES = Layout(
         "when" TEXT NOT NULL, checksum BLOB NOT NULL, PRIMARY KEY (ranker, query_digest, doc_digest))""",
     ),
     elsewhere="pass another path (the variable WHYRANK_CACHE names the folder)",
-    upgrade=(
-        "ALTER TABLE scores ADD COLUMN checksum BLOB NOT NULL DEFAULT x''",
-        f"UPDATE scores SET checksum = checksum({_IDENTITY}, query, docs, scores)",
-        "ALTER TABLE failures ADD COLUMN checksum BLOB NOT NULL DEFAULT x''",
-        f"UPDATE failures SET checksum = checksum({_IDENTITY}, query, doc, reason)",
-    ),
 )
 
 

@@ -37,7 +37,7 @@ from whyrank.rankers.ltr.features import FEATURES, Features, open_features
 from whyrank.rankers.opening import Setting
 
 FACTS = "whyrank"  # the header line of a model that holds what training noted
-TRAIN, DEV, MEASURE = "training", "dev", "ndcg@10"
+TRAIN, MEASURE = "training", "ndcg@10"
 _MAX_GRADE = 30  # the highest grade that LightGBM has a gain for
 _REMEDY = "give a model that was saved by train_ltr, or by save_model of a LightGBM booster"
 
@@ -168,11 +168,10 @@ class Boosting(Checked):
     """How trees are grown.
 
     Attributes:
-        trees: how many, or with a dev collection at most.
+        trees: how many.
         leaves: of one tree, at most.
         rate: how much of each tree is added.
         min_docs: pairs that a leaf needs.
-        patience: trees without a better dev nDCG@10 after which to stop.
         seed: of all that is random.
     """
 
@@ -180,7 +179,6 @@ class Boosting(Checked):
     leaves: Annotated[int, Range(2)] = 15
     rate: Within = 0.05
     min_docs: Whole = 10
-    patience: Whole = 50
     seed: Natural = 0
 
     registered: ClassVar[str] = "ltr"
@@ -195,15 +193,13 @@ class Boosting(Checked):
 
 
 class TrainedLTR(NamedTuple):
-    """What was learned: the file, from how much, how well it fits (mean nDCG@10), and the gain of each feature."""
+    """What was learned: the file, from how much, and how well it fits (mean nDCG@10)."""
 
     path: Path
     queries: int
     pairs: int
     trees: int
     ndcg: float
-    dev_ndcg: float | None
-    gains: dict[str, float]
 
 
 class JudgedPairs(NamedTuple):
@@ -219,12 +215,10 @@ def train_ltr(
     run: str | Run,
     out: str | PathLike[str],
     *,
-    dev: tuple[Collection, str | Run] | None = None,
     analyzer: str = "lucene",
     stats: str | None = None,
     features: Sequence[str] | None = None,
     boosting: Boosting | None = None,
-    replace: bool = True,
 ) -> TrainedLTR:
     """Train on the candidates of a run and write the model, a LightGBM text file for the ranker `ltr:FILE`.
 
@@ -235,41 +229,30 @@ def train_ltr(
         collection: documents, queries and judgements.
         run: the candidates, a run of the collection by name, a file, or query id -> document id -> score.
         out: the file to write.
-        dev: a collection and candidates to stop by; the model is cut where it ranks them best.
         analyzer: makes the terms that features count; noted in the model.
         stats: where document frequencies come from; the collection itself by default.
         features: names of the features, all by default.
         boosting: how trees are grown.
-        replace: whether a file of that name that holds something else may be written over.
     """
     lightgbm = import_lightgbm("training a ranker 'ltr'")
     boosting = boosting or Boosting()
     names = tuple(FEATURES if features is None else features)
     facts = {"analyzer": analyzer, "collection": collection.name, "boosting": asdict(boosting)}
-    different = BadInput(out, "holds something else than this recipe gives", "name another file, or remove it")
-    if not replace and Path(out).exists():
-        try:
-            before = read_model(out)
-        except BadInput:
-            raise different from None
-        if (before.names, dict(before.facts)) != (names, facts):
-            raise different
-    sources = [(collection, run), *([dev] if dev else [])]
-    examples = [_examples(each, pool, open_features(names, Setting(each, analyzer, stats))) for each, pool in sources]
-    booster, history = _fit(lightgbm, examples, names, boosting)
-    model = with_facts(booster.model_to_string(), facts)
-    if not replace and Path(out).exists() and Path(out).read_text(encoding="utf-8") != model:
-        raise different
-    write_text(out, model)
-    trees, training = booster.num_trees(), examples[0]
-    ndcg = {name: float(values[MEASURE][trees - 1]) for name, values in history.items()}
-    gains = dict(zip(names, booster.feature_importance("gain").tolist(), strict=True))
-    sizes = len(training.groups), len(training.grades), trees
-    return TrainedLTR(Path(out), *sizes, ndcg[TRAIN], ndcg.get(DEV), gains)
+    training = _examples(collection, run, open_features(names, Setting(collection, analyzer, stats)))
+    data = lightgbm.Dataset(training.matrix, training.grades, group=training.groups, feature_name=list(names))
+    history: dict[str, Any] = {}
+    options = {"valid_sets": [data], "valid_names": [TRAIN], "callbacks": [lightgbm.record_evaluation(history)]}
+    try:
+        booster = lightgbm.train(boosting.parameters, data, boosting.trees, **options)
+    except lightgbm.basic.LightGBMError as error:
+        raise WhyrankError(f"LightGBM cannot train: {error}") from None
+    write_text(out, with_facts(booster.model_to_string(), facts))
+    ndcg = float(history[TRAIN][MEASURE][-1])
+    return TrainedLTR(Path(out), len(training.groups), len(training.grades), booster.num_trees(), ndcg)
 
 
 def train_recipe(
-    data: Mapping[str, Any], settings: Mapping[str, Any], out: str | PathLike[str], seed: int, replace: bool = True
+    data: Mapping[str, Any], settings: Mapping[str, Any], out: str | PathLike[str], seed: int
 ) -> TrainedLTR:
     """Train as a recipe says.
 
@@ -295,25 +278,7 @@ def train_recipe(
         raise WhyrankError(f"data: name a run of {collection.name} as negatives: {runs}; or 'judged'")
     boosting = Boosting(**{key: value for key, value in settings.items() if key in of_boosting}, seed=seed)
     others = {key: value for key, value in settings.items() if key not in of_boosting}
-    return train_ltr(collection, run, out, boosting=boosting, replace=replace, **others)
-
-
-def _fit(
-    lightgbm: Any, examples: Sequence[JudgedPairs], names: Sequence[str], boosting: Boosting
-) -> tuple[Any, Mapping[str, Any]]:
-    """A booster, and nDCG after each tree; with dev examples it is cut where it ranks them best."""
-    training, *others = examples
-    first = lightgbm.Dataset(training.matrix, training.grades, group=training.groups, feature_name=list(names))
-    sets = [first, *(first.create_valid(each.matrix, each.grades, group=each.groups) for each in others)]
-    history: dict[str, Any] = {}
-    callbacks = [lightgbm.record_evaluation(history)]
-    if others:
-        callbacks.append(lightgbm.early_stopping(boosting.patience, verbose=False))
-    options = {"valid_sets": sets, "valid_names": [TRAIN, DEV][: len(sets)], "callbacks": callbacks}
-    try:
-        return lightgbm.train(boosting.parameters, first, boosting.trees, **options), history
-    except lightgbm.basic.LightGBMError as error:
-        raise WhyrankError(f"LightGBM cannot train: {error}") from None
+    return train_ltr(collection, run, out, boosting=boosting, **others)
 
 
 def _examples(collection: Collection, run: str | Run, features: Features) -> JudgedPairs:
