@@ -6,13 +6,13 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT    ?= demo-report
 
-.PHONY: demo test test-slow faults lint bench golden golden-record docs browser clean
+.PHONY: demo test test-slow faults lint bench golden golden-record docs browser lucene clean
 
 demo: $(VENV)/.base ## Audit the bundled rankers on the bundled sample
 	$(BIN)/whyrank audit --precision fast --out $(OUT)
 	@echo "Open $(OUT)/report.html in a browser."
 
-test: $(VENV)/.dev browser lint ## Lint, type-check and run every quick test
+test: $(VENV)/.dev browser lucene lint ## Lint, type-check and run every quick test
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: $(VENV)/.dev ## The long tests: generated collections, real models
@@ -52,6 +52,11 @@ browser: ## A browser for the tests of the report, where apt can install one
 	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
 	  { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
 	  echo "no browser could be installed; its tests will be skipped"
+
+lucene: ## Lucene's own parser for the tests of synonym files, where java is and apt can install it
+	@ls /usr/share/java/lucene-core-*.jar >/dev/null 2>&1 || ! command -v java >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
+	  { apt-get -qq update && apt-get -qq install -y --no-install-recommends liblucene8-java >/dev/null; } || \
+	  echo "Lucene could not be installed; its tests will be skipped"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

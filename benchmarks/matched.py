@@ -13,7 +13,7 @@ from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
 from whyrank.studies import Plan, Pools, Source, answers
 from whyrank.studies.probes import probes
-from whyrank.studies.probes.characteristics import measured
+from whyrank.studies.probes.characteristics import measure
 from whyrank.studies.probes.matched import Tolerance, match
 
 
@@ -50,7 +50,7 @@ def plain(controls: list[list[float]], variables: list[list[float]]) -> int:
 def enumeration(data: Path, analyzer: str) -> None:
     pools = list(Pools.of(open_collection(str(data / "msmarco_dl19")), Source(analyzer=analyzer)))
     names = [name.removeprefix("matched/").split("|") for name in probes.match("matched/*")]
-    work = [(measured(control, pool), measured(variable, pool)) for variable, control in names for pool in pools]
+    work = [(measure(control, pool), measure(variable, pool)) for variable, control in names for pool in pools]
     lists = [(control.tolist(), variable.tolist()) for control, variable in work]
     match(*work[0], Tolerance())  # compiled before it is timed
     start = time.perf_counter()

@@ -30,9 +30,10 @@ from whyrank.scoring import Engine
 from whyrank.studies import (
     Difference,
     Plan,
+    Request,
     Side,
     answers,
-    chosen_studies,
+    choose_studies,
     difference_of,
     given_thresholds,
     value_differences,
@@ -79,8 +80,9 @@ def main() -> None:
 
 
 def differences(kind: str, rankers: Sequence[Hash], collection: whyrank.Collection, studies: Sequence[str]) -> None:
-    chosen = chosen_studies(studies, {"seed": 0}, collection, None)
-    plan = Plan(collection, chosen, rankers, Engine(), given_thresholds("0.25", rankers), draws=99)
+    request = Request(studies=studies, collection=lambda: collection, rankers=lambda _: rankers, engine=Engine())
+    chosen = choose_studies(request).studies
+    plan = Plan(collection, chosen, rankers, request.engine, given_thresholds("0.25", rankers), draws=99)
     found: dict[str, list[Difference]] = defaultdict(list)
     given = answers(plan)
     for answer, other in zip(given, given, strict=True):  # two by two

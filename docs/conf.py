@@ -21,17 +21,20 @@ copyright = "the authors of whyrank"
 release = whyrank.__version__
 extensions = ["myst_nb"]
 include_patterns = ["index.md", "quickstart.md", "glossary.md", "architecture.md", "contributing.md", "changelog.md",
-                    "tutorials/*", "howto/*.md", "concepts/*.md", "reference/*.md", "experiments/*.md"]  # fmt: skip
+                    "tutorials/*", "howto/*.md", "concepts/*.md", "extend/*.md", "reference/*.md",
+                    "experiments/*.md"]  # fmt: skip
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "force"
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
-nb_merge_streams = True
+nb_output_stderr = "remove"  # progress
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_title = f"whyrank {release}"
 html_copy_source = False
+html_static_path = ["images/site.css"]
+html_css_files = ["site.css"]
 
 
 def setup(app: Any) -> None:

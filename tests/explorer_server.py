@@ -24,7 +24,7 @@ def slow(queries, docs):
     return [float(len(doc.split())) for doc in docs]
 
 
-def explorer_of(folder, rankers=("bm25", slow), studies=()):
+def explorer_of(rankers=("bm25", slow), studies=()):
     """An explorer of the sample, with an audit where studies are named, and two tables."""
     from whyrank.explorer import Explorer
 
@@ -36,7 +36,7 @@ def explorer_of(folder, rankers=("bm25", slow), studies=()):
         name: TermTable.from_triples(["car", "x"], [term, SCRIPT], [weight, 0.25])
         for name, term, weight in (("left", "ford", 0.5), ("right", "auto", 0.75))
     }
-    return Explorer(opened, sample, found, tables, folder / "saved")
+    return Explorer(opened, sample, found, tables)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from whyrank.learners.parm.pairs import PairScorer, TermSequences
-from whyrank.networks import ModelTokenizer, Network, make, new_encoder, save
+from whyrank.networks import ModelTokenizer, Network, make, new_encoder, save, tensors
 
 LETTERS = "abcdefghij"
 WORDS = (
@@ -49,8 +49,13 @@ def scorer(network: Network, queries=QUERIES, docs=DOCS, **settings):
     return PairScorer(network, *sides, **settings), sides
 
 
+def forward(network: Network, queries, docs) -> torch.Tensor:
+    """The scores of aligned pairs of texts, by the network itself in one batch."""
+    return network(tensors(network.arrays(network.query_ids(queries), network.doc_ids(docs))))
+
+
 def by_the_network(network: Network, queries=QUERIES, docs=DOCS) -> np.ndarray:
     """The weights of all pairs, text by text through the network itself."""
     with torch.inference_mode():
-        found = [[float(torch.sigmoid(network.score_texts([q], [d]))) for d in docs] for q in queries]
+        found = [[float(torch.sigmoid(forward(network, [q], [d]))) for d in docs] for q in queries]
     return np.array(found, np.float32)

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from generate.api import api_page
+from generate.api import api_page, authors_page
 from generate.axioms import axioms_page
 from generate.catalogue import catalogue_pages
 from generate.commands import commands_page
@@ -18,7 +18,8 @@ _LINK = re.compile(r"(```.*?^```$)|\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]+)?\)", re.MU
 
 def reference_pages() -> dict[str, str]:
     """The pages of the folder `reference` that are made, by their names."""
-    made = {"commands": commands_page(), "axioms": axioms_page(), "modules": modules_page(), "api": api_page()}
+    made = {"commands": commands_page(), "axioms": axioms_page(), "modules": modules_page()}
+    made |= {"api": api_page(), "authors": authors_page()}
     return {f"reference/{name}.md": page for name, page in (made | catalogue_pages()).items()}
 
 

@@ -12,13 +12,18 @@ import whyrank
 from generate.markdown import paragraphs, prose, table
 from whyrank.cli.command import attributes
 from whyrank.studies import Pool
-from whyrank.studies.axioms import View
+from whyrank.studies.axioms.axiom import LongQuery, QueryTerms, SimilarLength
+from whyrank.studies.axioms.view import Hits, View
 
 _SECTION = re.compile(r"^(Args|Attributes|Examples?|Returns|Raises):\n", re.MULTILINE)
+_ARRAYS = {"Codes": "int32 array", "Ints": "int64 array", "Floats": "float64 array", "Flags": "bool array"}
 _INTRODUCTION = """# Python
 
-Everything that `import whyrank` offers. Rankers and collections are given as call strings or as objects. Two classes
-at the end are what a study of your own is given: an axiom a `View`, a characteristic a `Pool`."""
+Everything that `import whyrank` offers. Rankers and collections are given as call strings or as objects."""
+_AUTHORS = """# For authors
+
+What the author of a [study](../extend/index.md) may ask. A `Pool` has the documents of a query, a `View` what
+an axiom may use of them. The other classes are preconditions of axioms."""
 
 
 def api_page() -> str:
@@ -26,9 +31,16 @@ def api_page() -> str:
     blocks = [_INTRODUCTION]
     names = sorted(whyrank.__all__, key=lambda name: (isinstance(getattr(whyrank, name), type), name.lower()))
     for name in names:
-        blocks += _entry(f"whyrank.{name}", getattr(whyrank, name), "##")
-    for given in (View, Pool):
-        blocks += _entry(given.__name__, given, "##")
+        thing = getattr(whyrank, name)  # `explain` is a package that is called as its function
+        blocks += _entry(f"whyrank.{name}", getattr(thing, name) if inspect.ismodule(thing) else thing, "##")
+    return "\n\n".join(blocks) + "\n"
+
+
+def authors_page() -> str:
+    """The page of what the author of a study may ask."""
+    blocks = [_AUTHORS]
+    for thing in (Pool, View, Hits, SimilarLength, QueryTerms, LongQuery):
+        blocks += _entry(thing.__name__, thing, "##")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -38,16 +50,24 @@ def _entry(name: str, thing: Any, level: str) -> Iterator[str]:
     yield f"```python\n{_signature(name, thing)}\n```"
     yield from _docstring(thing)
     if isinstance(thing, type):
-        for key, member in vars(thing).items():
+        members = {key: member for key, member in vars(thing).items() if not key.startswith("_")}
+        got = {key: getattr(each, "fget", getattr(each, "func", None)) for key, each in members.items()}
+        if rows := [[f"`{key}`", _type(get), prose(inspect.getdoc(get) or "")] for key, get in got.items() if get]:
+            yield table(["attribute", "type", "meaning"], rows)
+        for key, member in members.items():
             inner = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-            if not key.startswith("_") and (callable(inner) or hasattr(inner, "func") or isinstance(inner, property)):
+            if callable(inner) and not got[key]:
                 yield from _entry(f"{thing.__name__}.{key}", inner, f"{level}#")
+
+
+def _type(get: Any) -> str:
+    """The type of a property as it is written, arrays by their numbers."""
+    written = str(get.__annotations__["return"])
+    return f"`{_ARRAYS.get(written, written)}`"
 
 
 def _signature(name: str, thing: Any) -> str:
     """A call as one writes it, without types."""
-    if not callable(thing):
-        return name
     signature = inspect.signature(thing)
     kept = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name not in ("self", "cls")]
     text = f"{name}{signature.replace(parameters=kept, return_annotation=signature.empty)}"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from generate.markdown import code, prose, table
-from whyrank.core import format_value
+from whyrank.core import format_value, hints_of, in_words
 from whyrank.studies.axioms import axioms
 from whyrank.studies.axioms.axiom import Axiom
 
@@ -38,10 +38,11 @@ it."""
 
 
 class Argument(NamedTuple):
-    """An argument of an axiom: its name, default and meaning."""
+    """An argument of an axiom: its name, default, values and meaning."""
 
     name: str
     default: Any
+    values: str
     meaning: str
 
 
@@ -59,7 +60,11 @@ def arguments(axiom: type[Axiom]) -> list[Argument]:
     meanings: dict[str, str] = {}
     for base in reversed(axiom.__mro__):
         meanings |= dict(_ATTRIBUTE.findall(sections(base.__doc__ or "").get("Attributes", "")))
-    return [Argument(f.name, f.default, _one_line(meanings[f.name])) for f in dataclasses.fields(axiom)]
+    hints = hints_of(axiom)
+    return [
+        Argument(f.name, f.default, in_words(hints[f.name]), _one_line(meanings[f.name]))
+        for f in dataclasses.fields(axiom)
+    ]
 
 
 def axioms_page() -> str:
@@ -98,10 +103,10 @@ def _section(axiom: type[Axiom]) -> Iterator[str]:
 
 def _table(listed: Iterable[Argument]) -> str:
     rows = [
-        [code(name), code(format_value(default)), prose(meaning.removesuffix("."))]
-        for name, default, meaning in listed
+        [code(name), code(format_value(default)), values, prose(meaning.removesuffix("."))]
+        for name, default, values, meaning in listed
     ]
-    return table(["argument", "default", "meaning"], rows)
+    return table(["argument", "default", "values", "meaning"], rows)
 
 
 def _one_line(text: str) -> str:

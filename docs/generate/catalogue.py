@@ -67,7 +67,9 @@ def _family(names: list[str]) -> Iterator[str]:
     if any(set(each) - set(shared) for each in given):
         yield "Parameters of single studies:"
         single = [(name, row) for name, each in found.items() for row in _rows(each["parameters"], shared)]
-        yield table(["study", "parameter", "default", "meaning"], [[code(name), *row] for name, row in single])
+        yield table(
+            ["study", "parameter", "default", "values", "meaning"], [[code(name), *row] for name, row in single]
+        )
 
 
 def _entries(registry: Any) -> Iterator[str]:
@@ -87,13 +89,13 @@ def _list(registry: Any) -> str:
 
 
 def _parameters(listed: Mapping[str, Any]) -> str:
-    return table(["parameter", "default", "meaning"], _rows(listed))
+    return table(["parameter", "default", "values", "meaning"], _rows(listed))
 
 
 def _rows(listed: Mapping[str, Any], without: Iterable[str] = ()) -> list[list[str]]:
-    """The cells of parameters: name, default, meaning."""
+    """The cells of parameters: name, default, values, meaning."""
     kept = {name: each for name, each in listed.items() if name not in without}
-    return [[code(name), code(each["default"]), prose(each["help"])] for name, each in kept.items()]
+    return [[code(name), code(each["default"]), each["values"], prose(each["help"])] for name, each in kept.items()]
 
 
 def _details(names: Iterable[str], one: str | None = None) -> list[Any]:

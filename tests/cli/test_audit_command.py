@@ -97,7 +97,8 @@ class TestProbes:
 class TestTerminal:
     def test_headlines_come_first_and_tables_fit(self, whyrank, monkeypatch, ranker):
         """A narrow terminal gets fewer columns; no line is longer, no figure is broken, and no colour is needed."""
-        given = ("matched/*", "TFC1", "LNC2", *LEXICAL, "-r", f"prod={ranker('float(len(d))')}", "--tolerance", "10%")
+        given = ("matched/*", "TFC1", "LNC2", *LEXICAL, "-r", f"prod={ranker('float(len(d))')}", "--tolerance", "10%",
+                 "--baseline", "bm25")  # fmt: skip
         whole = whyrank("audit", *given)[1]
         for name, value in {"COLUMNS": "80", "TTY_COMPATIBLE": "1", "NO_COLOR": "1"}.items():
             monkeypatch.setenv(name, value)
@@ -113,6 +114,11 @@ class TestTerminal:
         scores = re.findall(r"[+-]\d\.\d{3}", whole)
         assert set(re.findall(r"[+-]\d\.\d{3}", "\n".join(tables))) <= set(scores)
         assert "prod" in out
+        heads = [line.split() for line in lines if line.split()[:2] in (["study", "ranker"], ["axiom", "ranker"])]
+        assert len(heads) == 2
+        assert all("difference" in head and "chance" not in head for head in heads), "what was asked for is kept"
+        assert not [line for line in lines if line.startswith("chance:")], "nor is it explained"
+        assert sum(line.startswith("left out for want of room: ") for line in lines) == 2
 
 
 class TestWholeAudit:
@@ -185,6 +191,17 @@ class TestBundledRankers:
         expected = model.score([self.QUERY] * 3, list(self.TEXTS.values()))
         assert [kept[text] for text in self.TEXTS.values()] == pytest.approx(list(expected), abs=1e-5)
 
+    def test_the_demo_has_a_thesaurus(self, whyrank, tmp_path, monkeypatch, without):
+        """Its words, what stands out in it, and its ranker, in the report of an audit without options."""
+        without("torch")
+        monkeypatch.setattr("whyrank.studies.usual_studies", lambda collection: ["matched/length|tf"])
+        code, _, err = whyrank("audit", "--limit", 5, "--out", tmp_path / "r", "--store", "none")
+        assert code == 0, err
+        page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+        assert "What bundled says about" in page
+        assert "weights that stand out" in page
+        assert "bm25t:bundled" in page
+
     def test_without_its_packages_the_audit_runs_and_one_note_says_how_to_get_it(
         self, whyrank, kitchen, tmp_path, without
     ):
@@ -195,7 +212,7 @@ class TestBundledRankers:
         for package in ("transformers", "tokenizers", "safetensors"):
             without(package)
             request, [note] = AuditCommand(tolerance="0").with_defaults()
-            assert request.ranker == ("bm25", "ql")
+            assert (request.ranker, request.table) == (("bm25", "ql", "bm25t:bundled"), "bundled")
             assert f"needs {package}; " in note
         assert AuditCommand(ranker=("ql",), tolerance="0").with_defaults()[1] == []
 

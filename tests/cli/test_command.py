@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 import typer
 
-from whyrank.cli.command import Share, Whole, argument, command
+from whyrank.cli.command import argument, command
+from whyrank.core import Share, Whole
 
 
 @dataclass(frozen=True, kw_only=True)

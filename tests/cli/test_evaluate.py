@@ -131,7 +131,7 @@ class TestTune:
         assert {t["ranker"] for t in json.loads(out)} == {"bm25(k1=0.9,b=0.4)", "bm25(k1=1.2,b=0.4)"}
         assert json.loads((tmp_path / "t.json").read_text()) == json.loads(out)
         assert "best of 2 settings on 20 queries" in err
-        code, _, err = whyrank("tune", "-r", "bm25(k1=0.6:1.2:0.6,b=0.4)", "--depth", 20)
+        code, _, err = whyrank("tune", "-r", "bm25(b=0.4)", "--grid", "k1=0.6:1.2:0.6", "--depth", 20)
         assert (code, "bm25(b=0.4,k1=" in err) == (0, True)
 
     def test_weights_are_fitted_saved_and_used(self, whyrank, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 import torch
 from small_collections import write_collection
 
-from pair_models import saved
+from pair_models import forward, saved
 from refusals import one_line
 from side_by_side import wait_for
 from whyrank.core import exclusive
@@ -82,7 +82,7 @@ LOCAL = (
     "20",
     "--explained",
     "3",
-    "--queries",
+    "--query-sample",
     "6",
 )
 
@@ -96,7 +96,7 @@ def test_all_settings_of_local_to_global_arrive(whyrank, tmp_path, ranker):
     assert (code, printed) == (0, ""), said
     sample = open_collection("sample")
     learner = LocalToGlobal(
-        target, "lime", "uniform", 20, 3, 4, 25, threshold=0.2, seed=3, analyzer="lucene", queries=6
+        target, "lime", "uniform", 20, 3, 4, 25, threshold=0.2, seed=3, analyzer="lucene", query_sample=6
     )
     expected = learner.explain(sample, open_ranker(target, Setting(sample)), Engine())
     table = open_table(out)
@@ -158,7 +158,7 @@ def test_one_command_learns_a_table(whyrank, here, preset):
     assert (table.facts["analyzer"], table.facts["target"], table.facts["network_seed"]) == ("whitespace", "bm25", 5)
     for entry in list(table.rows())[:5]:
         with torch.inference_mode():
-            weight = torch.sigmoid(network.score_texts([entry[0]], [entry[1]])).item()
+            weight = torch.sigmoid(forward(network, [entry[0]], [entry[1]])).item()
         assert entry[2] == pytest.approx(weight, abs=1e-4)
 
 
@@ -187,7 +187,7 @@ WRONG = [
     ("-c toy --set phases.first.unit=letter", "first: unit must be 'word' or 'token'"),
     ("-c toy --set phases.first.alignment=attention", "no attention to offer"),
     ("-c toy --set data.target=ql", "the recipe is for ql"),
-    ("-c toy --device tpu", "device 'tpu' is not to be had here"),
+    ("-c toy --device tpu", "device 'tpu' is not available here"),
     ("-c toy --number-format int4", "unknown number format"),
     ("-c toy --queries-of nowhere", "nowhere"),
     ("-c toy --doc-words nowhere", "nowhere"),
@@ -268,6 +268,6 @@ def test_ctrl_c_keeps_blocks_and_says_one_line(here):
         process.kill()
     assert process.returncode == 130, err
     assert out == ""
-    assert err.splitlines()[-1].startswith("whyrank: stopped; blocks that are scored are kept")
+    assert err.splitlines()[-1].startswith("whyrank: stopped; scored blocks are kept")
     assert "Traceback" not in err
     assert not Path("t.tsv").exists()

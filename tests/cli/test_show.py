@@ -49,7 +49,7 @@ def test_the_control_has_a_column_where_there_is_one(shown):
 def test_sweeps_say_where_the_order_settles(shown):
     pair = [("x/a", "bm25", 0.5), ("x/a", "ql", 0.1), ("x/b", "bm25", 0.5), ("x/b", "ql", None)]
     points = [SweepPoint(study, ranker, p, 0.0, score) for study, ranker, score in pair for p in range(100)]
-    rows = stripped(shown(show.sweep, points))
+    rows = stripped(shown(show.sweep, points, {}))
     assert next(row for row in rows if "study" in row)[-2:] == ["p99", "stable from"]
     last = {tuple(row[:2]): row[-1] for row in rows if row[:1] in (["x/a"], ["x/b"])}
     assert last == {("x/a", "bm25"): "0", ("x/a", "ql"): "0", ("x/b", "bm25"): "–", ("x/b", "ql"): "–"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pyarrow.parquet as pq
 import pytest
@@ -98,6 +99,22 @@ def test_export_of_synonyms(whyrank, files, tmp_path):
     assert out.read_text() == "car, auto\ncat, kitten\n"
     whyrank("tables", "export", files[0], "--out", out, "--as", "synonyms", "--top", "1", "--replace")
     assert out.read_text() == "car => auto\ncat => kitten\n"
+
+
+def test_words_of_the_package_and_of_a_collection(whyrank, tmp_path):
+    """A table of stems shows words beside them, finds terms by their words, and exports words of the sample."""
+    code, out, _ = whyrank("tables", "show", "bundled", "Automobile", "--show", "1")
+    assert code == 0
+    assert ["automot", "automotive"] in [line.split()[:2] for line in out.splitlines()]
+    out = tmp_path / "s.txt"
+    code, _, err = whyrank("tables", "export", "bundled", "--as", "synonyms", "--top", "1", "-c", "sample", "-o", out)
+    assert code == 0
+    assert re.search(r"terms left out that no text of sample has as a word\nnote: .* opposites or names", err)
+    assert "car => car, vehicle\n" in out.read_text()
+    TermTable.from_triples(["cat"], ["kitti"], [0.5], analyzer="lucene").save(tmp_path / "stems.tsv")
+    code, _, err = whyrank("tables", "export", tmp_path / "stems.tsv", "--as", "synonyms", "--top", "1", "-o", out)
+    assert code == 2
+    assert "an engine needs words; name texts that have them with --collection" in err
 
 
 def test_export_of_expansions(whyrank, files, tmp_path):

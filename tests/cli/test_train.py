@@ -120,7 +120,7 @@ def test_wrong_requests_are_one_clear_line(whyrank, tmp_path):
     (tmp_path / "own.yaml").write_text("architecture: cross\ndata: [1\n")
     assert "own.yaml:3: is not YAML" in one_line(whyrank("train", tmp_path / "own.yaml", "--out", tmp_path))
     result = whyrank("train", "smoke", "--out", tmp_path / "x", "--device", "toaster", *QUICK[:-2])
-    assert "device 'toaster' is not to be had" in one_line_after_counts(result)
+    assert "device 'toaster' is not available" in one_line_after_counts(result)
     (tmp_path / "file").write_text("")
     assert "file: cannot be written" in one_line(whyrank("train", "smoke", "--out", tmp_path / "file", *QUICK))
 
@@ -131,14 +131,6 @@ def test_trees_are_trained(whyrank, tmp_path):
     assert code == 0, err
     assert err.startswith("5 trees from 40 queries, nDCG@10 0.")
     assert err.endswith(f"score with it: --ranker ltr:{tmp_path}/trees.txt\n")
-    before = (tmp_path / "trees.txt").read_bytes()
-    assert whyrank("train", "ltr", "--out", tmp_path / "trees.txt", "--set", "settings.trees=5")[0] == 0
-    for other in (("--seed", 1), ("--set", "settings.trees=4"), ("--set", "data.negatives=judged")):
-        again = ("train", "ltr", "--out", tmp_path / "trees.txt", "--set", "settings.trees=5", *other)
-        assert "trees.txt: holds something else than this recipe gives; name another" in one_line(whyrank(*again))
-    assert (tmp_path / "trees.txt").read_bytes() == before
-    (tmp_path / "notes.txt").write_text("notes")
-    assert "notes.txt: holds something else" in one_line(whyrank("train", "ltr", "--out", tmp_path / "notes.txt"))
     assert "one --seed" in one_line(whyrank("train", "ltr", "--out", tmp_path / "x", "--seed", 1, "--seed", 2))
     assert "unknown setting" in one_line(whyrank("train", "ltr", "--out", tmp_path / "x", "--set", "settings.tree=5"))
 

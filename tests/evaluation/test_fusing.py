@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
-from whyrank.evaluation import Runner, Split, evaluate, split_queries, tune
+from whyrank.evaluation import Runner, Split, evaluate, parse_grid, split_queries, tune
 from whyrank.evaluation.effectiveness import measure_of
-from whyrank.evaluation.fusion import fit_best
 from whyrank.evaluation.fusion.ascent import fit
 from whyrank.evaluation.fusion.fitting import EQUAL, FITTED, fit_fusion
 from whyrank.evaluation.fusion.objectives import (
@@ -140,40 +139,12 @@ def test_the_file_of_weights_knows_the_scales_they_are_for(tmp_path):
         open_ranker(f"fuse(of=['bm25','ql'],weights={path!r})", Setting(sample))
 
 
-class TestRanges:
-    def test_any_ranker_with_parameters_can_be_tuned(self, tmp_path):
-        sample, runner = sample_runner(depth=50)
-        trials = tune("ql(mu=100:300:100,smoothing=dirichlet)", {}, Split(sample, None), "nDCG@10", runner)
-        assert [t.parameters["mu"] for t in sorted(trials, key=lambda t: t.parameters["mu"])] == [100, 200, 300]
-        module = tmp_path / "mine.py"
-        module.write_text("def shorter(queries, docs):\n    return [-len(d) for d in docs]\n")
-        both = tune(f"python:{module}:shorter(version=1:2:1)", {}, Split(sample, None), "nDCG@10", runner)
-        assert {t.ranker for t in both} == {f"python:{module}:shorter(version={v})" for v in (1, 2)}
-
-
-class TestRangesInParts:
-    """Weights fitted for every setting of the parts of a fuse."""
-
-    @pytest.fixture(scope="class")
-    def fitting(self):
-        sample, runner = sample_runner(10, open_collection("sample").runs["bm25"])
-        return Split(sample, None), "nDCG@10", runner
-
-    def test_the_best_of_all_settings_is_kept(self, fitting):
-        """Against all four fitted one by one."""
-        spec = "fuse(of=['bm25(k1=0.3:2.3:2)','ql(mu=10:1010:1000)'],normalise=query)"
-        found, settings = fit_best(spec, *fitting, restarts=1)
-        each = [
-            fit_fusion(f"fuse(of=['bm25(k1={k1})','ql(mu={mu})'],normalise=query)", *fitting, restarts=1)
-            for k1 in (0.3, 2.3)
-            for mu in (10, 1010)
-        ]
-        best = max(each, key=lambda fusion: fusion.rows[-1].dev)
-        assert settings == 4
-        assert (found.rows[-1].dev, found.spec) == (best.rows[-1].dev, best.spec)
-        assert len({fusion.rows[-1].dev for fusion in each}) > 1
-
-    def test_too_many_settings_are_refused_before_anything_is_fitted(self, fitting):
-        spec = "fuse(of=['bm25(k1=0:1:0.01,b=0:1:0.05)','ql'],normalise=query)"
-        with pytest.raises(WhyrankError, match="2,121 settings together; at most 1,000"):
-            fit_best(spec, *fitting)
+def test_any_ranker_with_parameters_can_be_tuned(tmp_path):
+    sample, runner = sample_runner(depth=50)
+    grid = dict([parse_grid("mu=100:300:100")])
+    trials = tune("ql(smoothing=dirichlet)", grid, Split(sample, None), "nDCG@10", runner)
+    assert sorted(t.parameters["mu"] for t in trials) == [100, 200, 300]
+    module = tmp_path / "mine.py"
+    module.write_text("def shorter(queries, docs):\n    return [-len(d) for d in docs]\n")
+    both = tune(f"python:{module}:shorter", {"version": [1, 2]}, Split(sample, None), "nDCG@10", runner)
+    assert {t.ranker for t in both} == {f"python:{module}:shorter(version={v})" for v in (1, 2)}

@@ -27,21 +27,6 @@ FOR_PEOPLE = (".csv", ".html", ".svg", ".md", ".tex", ".tsv", ".jsonl")
 QUIET = lambda line: None  # noqa: E731
 
 
-def contrasts(folder: Path):
-    from whyrank.data import open_collection
-    from whyrank.studies import save
-    from whyrank.studies.files import load
-    from whyrank.studies.probes import probes
-
-    save(probes.create("matched/length|tf").contrasts(open_collection("sample")), folder / "c.parquet")
-
-    def read():
-        found = load(folder / "c.parquet")
-        return found.fingerprint, sorted((name, str(getattr(v, "codes", v))) for name, v in found.labels.items())
-
-    return read
-
-
 def result(folder: Path):
     from whyrank.data import open_collection
     from whyrank.rankers import Setting, open_ranker
@@ -232,7 +217,7 @@ def weights(folder: Path):
 
 
 KINDS = {
-    "contrasts": contrasts, "result": result, "bias": bias, "statistics": statistics, "em": em, "network": network,
+    "result": result, "bias": bias, "statistics": statistics, "em": em, "network": network,
     "checkpoint": checkpoint, "blocks": blocks, "vectors": vectors, "documents": documents, "weights": weights,
 }  # fmt: skip
 

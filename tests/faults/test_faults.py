@@ -14,7 +14,7 @@ import pytest
 TRIALS = int(os.environ.get("WHYRANK_FAULTS", "10"))
 COMMAND_TRIALS = int(os.environ.get("WHYRANK_FAULTS", "0"))
 KINDS = (
-    "contrasts", "result", "bias", "statistics", "em", "network", "checkpoint", "blocks",
+    "result", "bias", "statistics", "em", "network", "checkpoint", "blocks",
     "vectors", "documents", "weights",
 )  # fmt: skip
 

@@ -140,7 +140,7 @@ def test_the_command_writes_the_table(whyrank, folder, tmp_path):
     [(("--out", "t.csv"), "a term table is written as"), (("--out", "t.tsv"), "cannot be read"),
      (("--out", "t.tsv", "--seed", "1"), "--seed changes a recipe"),
      (("--out", "t.tsv", "--recipe", "smoke"), "trains cross; only neural-model1 is a table"),
-     (("--out", "t.tsv", "--device", "tpu9"), "is not to be had here")],
+     (("--out", "t.tsv", "--device", "tpu9"), "is not available here")],
 )  # fmt: skip
 def test_wrong_calls_are_one_clear_line(options, what, whyrank, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

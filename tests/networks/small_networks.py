@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from pair_models import forward
 from whyrank.networks import ModelTokenizer, Network, join, make, networks, new_encoder, tensors
 from whyrank.training import Trainer, TrainingSet
 from whyrank.training.data import Judged
@@ -75,7 +76,7 @@ def words(random: np.random.Generator, n: int) -> str:
 
 def scores(network: Network, queries, docs) -> np.ndarray:
     with torch.inference_mode():
-        return network.score_texts(queries, docs).numpy()
+        return forward(network, queries, docs).numpy()
 
 
 def arrays_of(network: Network, side: str, texts):

@@ -8,6 +8,7 @@ import torch
 from small_networks import ENCODER, WORDS, long_pairs, scores, small, tokenizer_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from pair_models import forward
 from whyrank.core import BadInput, WhyrankError
 from whyrank.networks import Encoder, ModelTokenizer, is_plain, load, make, new_encoder, save, tensors
 from whyrank.training import Packer
@@ -112,9 +113,9 @@ def test_scores_over_any_encoder_depend_on_all_of_the_text_and_on_nothing_beside
         network.head = lambda first, *_: first @ torch.linspace(-1, 1, 64)
     docs = [" ".join([*WORDS[:5], last]) for last in WORDS[10:16]] + ["w1"]
     with torch.inference_mode():
-        found = network.score_texts(["w1 w2"] * len(docs), docs)
-        alone = torch.cat([network.score_texts(["w1 w2"], [doc]) for doc in docs])
-        queries = network.score_texts(WORDS[20:26], [docs[0]] * 6)
+        found = forward(network, ["w1 w2"] * len(docs), docs)
+        alone = torch.cat([forward(network, ["w1 w2"], [doc]) for doc in docs])
+        queries = forward(network, WORDS[20:26], [docs[0]] * 6)
     assert len(set(found.round(decimals=6).tolist())) == len(docs)
     assert len(set(queries.round(decimals=6).tolist())) == 6
     torch.testing.assert_close(found, alone, atol=1e-4, rtol=1e-4)

@@ -109,7 +109,7 @@ def test_the_matrix_gives_the_score(text, tmp_path):
 
 def test_vectors_must_be_those_of_the_tokenizer(tmp_path):
     tokenizer = ModelTokenizer(tokenizer_file(tmp_path))
-    with pytest.raises(WhyrankError, match="stands on vectors of its own for"):
+    with pytest.raises(WhyrankError, match="has vectors of its own for"):
         make("neural-model1", WordEncoder(len(tokenizer), 8), tokenizer)
 
 

@@ -193,7 +193,7 @@ def test_words_are_numbers_and_unknown_ones_fall_into_buckets(tmp_path):
 
 
 @pytest.mark.parametrize(("architecture", "wrong", "what"), [
-    ("neural-model1", {"variant": "dot"}, "unknown variant"), ("neural-model1", {"p_self": 2}, "p_self"),
+    ("neural-model1", {"variant": "dot"}, "unknown value of neural-model1: variant"), ("neural-model1", {"p_self": 2}, "p_self"),
     ("neural-model1", {"widths": [1, 2]}, "widths must be three"), ("neural-model1", {"dims": 0}, "dims"),
     ("vanilla", {"chunks": 0}, "chunks"), ("epic", {"top": 0}, "top"), ("conv-knrm", {"ngrams": 0}, "ngrams"),
     ("parm", {"head": "deeper"}, "did you mean 'deep'"), ("cross", {"dropout": "x"}, "dropout must be a number"),

@@ -7,6 +7,7 @@ import torch
 from small_networks import tokenizer_file
 from transformers import AutoConfig, AutoModel
 
+from pair_models import forward
 from whyrank.core import WhyrankError
 from whyrank.networks import ModelTokenizer, is_network, make, new_encoder, save, start
 
@@ -30,7 +31,7 @@ def parm(tokenizer, architecture="parm", **settings):
 def test_the_logit_by_hand(tokenizer, head):
     network = parm(tokenizer, head=head)
     with torch.inference_mode():
-        found = network.score_texts(QUERIES, DOCS)
+        found = forward(network, QUERIES, DOCS)
         for i, (query, doc) in enumerate(zip(QUERIES, DOCS, strict=True)):
             query_ids, doc_ids = network.query_ids([query])[0], network.doc_ids([doc])[0]
             special = tokenizer.special

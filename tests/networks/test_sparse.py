@@ -15,6 +15,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
+from pair_models import forward
 from whyrank.networks import ModelTokenizer, load, save, start, tensors
 
 SIZES = {"vocab_size": 130, "max_position_embeddings": 64, "pad_token_id": 0}
@@ -94,10 +95,10 @@ def test_old_names_of_norms_are_understood_and_plain_encoders_have_no_head(tmp_p
 
 def test_the_penalty_weighs_queries_and_texts(tmp_path):
     network = small("sparse", tmp_path, query_weight=0.5, doc_weight=0.25)
-    network.score_texts(["w1"], ["w2"])
+    forward(network, ["w1"], ["w2"])
     assert network.penalty() is None
     network.train()
-    network.score_texts(["w1", "w1", "w3"], ["w2", "w4", "w2"])
+    forward(network, ["w1", "w1", "w3"], ["w2", "w4", "w2"])
     means = [
         np.mean([vector(network, side, t) for t in texts], axis=0)
         for side, texts in (("query", ("w1", "w3")), ("doc", ("w2", "w4")))
@@ -111,6 +112,6 @@ def test_the_penalty_grows_as_the_square_of_time(tmp_path):
     network = small("sparse", tmp_path, ramp=4).train()
     found = []
     for _ in range(6):
-        network.score_texts(["w1"], ["w2"])
+        forward(network, ["w1"], ["w2"])
         found.append(network.penalty().item())
     np.testing.assert_allclose(np.array(found) / found[-1], [1 / 16, 4 / 16, 9 / 16, 1, 1, 1], rtol=1e-5)

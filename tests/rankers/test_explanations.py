@@ -138,21 +138,22 @@ class TestCells:
         assert np.flatnonzero(first.cells[0]).tolist() == np.flatnonzero(same.cells[0]).tolist() == [1]
 
 
-class TestMatrix:
+class TestPartners:
     def test_the_strongest_terms_and_the_rest(self):
         cells = np.array([[0.1, -3.0, 0.0, 0.5], [0.2, 1.0, 0.0, 0.5]])
-        found = ScoreMatrix.additive(["p", "q"], list("abcd"), cells, float(cells.sum()))
-        assert found.strongest().tolist() == [1, 3, 0]
-        short = found.as_json(top=2)
-        assert (short["document_terms"], short["left_out"]) == (["b", "d"], 2)
-        assert short["rest"] == pytest.approx([0.1, 0.2])
-        assert np.sum(short["cells"]) + np.sum(short["rest"]) == pytest.approx(found.score)
+        p, q = ScoreMatrix.additive(["p", "q"], list("abcd"), cells, float(cells.sum())).partners(top=2)
+        assert [each["document_term"] for each in p["document_terms"]] == ["b", "d"]
+        assert (p["adds"], p["rest"], q["adds"], q["rest"]) == pytest.approx((-2.4, 0.1, 1.7, 0.2))
+        assert [each["gives"] for each in q["document_terms"]] == [1.0, 0.5]
 
-    def test_json_holds_all_that_the_score_needs(self, folder):
-        for spec in ("bm25", "model1:TABLE", "model1:TABLE(lam=0)"):
-            found = json.loads(json.dumps(opened(spec, folder).explain("t1 t7 new", "t1 t2 t2").as_json()))
-            assert sum(found["parts"]) == pytest.approx(found["score"], abs=1e-6)
-            assert "rest" not in found
+    def test_of_logarithms_they_are_shares(self, folder):
+        for spec in ("ql", "model1:TABLE", "model1:TABLE(lam=0)"):
+            made = opened(spec, folder).explain("t1 t7 new", "t1 t2 t2")
+            found = json.loads(json.dumps(made.partners()))
+            assert sum(each["adds"] for each in found) == pytest.approx(made.score, abs=1e-6)
+            for row, total in zip(found, made.totals, strict=True):
+                whole = row["background"] + row["rest"] + sum(each["gives"] for each in row["document_terms"])
+                assert whole == pytest.approx(1 if total else 0)
 
 
 @pytest.mark.parametrize("spec", ["bm25", "ql", "model1:TABLE", "bm25t:TABLE", "qlt:TABLE"])

@@ -246,7 +246,7 @@ class TestIdentity:
         ("of=['bm25','ql'],weights=[1]", "a number for each of the 2 rankers"),
         ("of=['bm25','ql'],weights=[1,'x']", "weights must be a number"),
         ("of=['bm25','ql'],scales=[1,0]", "scales must not be 0"),
-        ("of=['bm25','ql'],normalise=max", "unknown normalisation"),
+        ("of=['bm25','ql'],normalise=max", "unknown value of fuse: normalise"),
         ("of=['bm25','ql'],normalise=rank,scales=[1,2]", "for normalise=none"),
         ("of=['bm25','ql'],candidates=bm25", "needs no candidates"),
         ("of=['bm25','ql'],normalise=rank,candidates=3", "must be text"),

@@ -217,7 +217,6 @@ def test_a_failing_request_costs_its_pairs_and_nothing_else(tmp_path):
         assert np.array_equal(found.values, np.where(lost, np.nan, wanted), equal_nan=True)
         assert set(reasons.values()) == {"status 500 Internal Server Error: out of memory (attempts: 2)"}
         assert len(server.log) == 4  # one of them tried twice, and no batch halved
-        assert store.get(repr(ranker), "query 1", ["text 0"]) == {}
         server.behave = jina
         again, wanted, reasons = scored(ranker, store=store)
         assert (again.scored, again.reused, reasons) == (5, 10, {})
@@ -477,7 +476,7 @@ def test_what_may_be_a_secret_stands_in_no_file_and_no_output(
     with serving(behave) as server:
         spec = server.url + planted
         options = ["-c", "tiny", "-r", str(Call("fuse", None, {"of": ["bm25", spec]})) if nested else spec]
-        kept = ["--delta", "0", "--store", "scores.db", "--format", "csv", "--out", "res"]
+        kept = ["--delta", "0", "--store", "scores.db", "--format", "latex", "--out", "res"]
         kept += ["--executor", "processes(workers=2)"] if planted == PLANTED[0] and not nested else []
         code, out, err = whyrank("audit", "edited/replace-with-query", *options, *kept)
         assert (code, "400" in err) == (0, True), err

@@ -6,7 +6,6 @@ import math
 import pickle
 import sys
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -243,12 +242,6 @@ def mean_ndcg(score, query_ids):
     return float(np.mean(found))
 
 
-def part(query_ids):
-    whole = sample()
-    chosen = {q: whole.queries[q] for q in query_ids}
-    return Collection.of(whole.docs, chosen, {q: whole.qrels[q] for q in chosen}, runs=whole.runs, name="part")
-
-
 class TestLearning:
     def test_it_fits_what_it_saw(self, model):
         ranker, ids = open_ranker(f"ltr:{model.path}", Setting(sample())), list(sample().queries)
@@ -266,18 +259,6 @@ class TestLearning:
             recipe = train_recipe({"collection": "sample", **negatives}, {"trees": 60}, tmp_path / "m.txt", 0)
             assert recipe.path.read_bytes() == model.path.read_bytes()
 
-    def test_it_stops_where_the_dev_queries_are_ranked_best(self, tmp_path):
-        ids = list(sample().queries)
-        train, dev, grown = part(ids[::2]), (part(ids[1::2]), "bm25"), Boosting(trees=80, patience=5, rate=0.3)
-        found = train_ltr(train, "bm25", tmp_path / "m.txt", dev=dev, boosting=grown)
-        reached = {}
-        for trees in (found.trees - 5, found.trees, found.trees + 5):
-            cut = train_ltr(train, "bm25", tmp_path / "n.txt", boosting=replace(grown, trees=trees))
-            reached[trees] = mean_ndcg(open_ranker(f"ltr:{cut.path}", Setting(sample())).score, ids[1::2])
-        assert reached[found.trees] == pytest.approx(found.dev_ndcg, abs=1e-6)
-        assert reached[found.trees - 5] < reached[found.trees] >= reached[found.trees + 5]
-        assert found.path.read_text().count("\nTree=") == found.trees < 80
-
     def test_judgements_that_teach_nothing_are_left_out(self, tmp_path):
         docs = {"a": "red fox", "b": "fox", "c": "blue"}
         run = {q: dict.fromkeys(["a", "b", "gone"], 1.0) for q in "12"}
@@ -290,7 +271,6 @@ class TestLearning:
         how = {"trees": 2, "features": ["length", "bm25"], "analyzer": "chain(stem=porter)"}
         found = train_recipe({"collection": "sample", "negatives": "judged"}, how, tmp_path / "m.txt", 3)
         assert found.pairs == sum(map(len, sample().qrels.values()))
-        assert list(found.gains) == ["length", "bm25"]
         ranker = open_ranker(f"ltr:{found.path}", Setting(sample(), "whitespace"))
         assert ranker.features.names == ("length", "bm25")
         assert ranker.features.analyzer.id == "chain(stem=porter)", "that of training, not that of the setting"

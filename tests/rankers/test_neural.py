@@ -251,7 +251,7 @@ def test_without_bfloat16_fast_is_exact(models, monkeypatch, caplog):
 
 
 REFUSED = {
-    "bi:x(precision=half)": "unknown value of precision for ranker 'bi' 'half'; known: exact, fast",
+    "bi:x(precision=half)": "unknown value of bi: precision 'half'; known: exact, fast",
     "bi:x(backend=tensorrt)": "backend", "bi:x(truncate=middle)": "truncate", "bi:x(passages=best)": "passages",
     "bi:x(similarity=cos)": "did you mean 'cosine'", "bi:x(prefix=x)": "unknown argument of ranker 'bi' 'prefix'",
     "bi:x(window=0)": "window must be a whole number, 1 or more, not 0", "bi:x(stride=1.5)": "stride must be",
@@ -259,7 +259,7 @@ REFUSED = {
     "bi:x(max_length=1)": "max_length must be", "bi:x(device=0)": "device must be text, not 0; write it in quotes",
     "bi:x(query_prefix=3)": "query_prefix must be text", "cross:x(activation=tanh)": "activation",
     "cross:x(output=-1)": "output must be", "cross:x(max_length=2)": "max_length must be",
-    "t5:x(max_length=3)": "16 or more, not 3", "vanilla:x(truncate=last)": "truncate for ranker 'vanilla' 'last'",
+    "t5:x(max_length=3)": "16 or more, not 3", "vanilla:x(truncate=last)": "unknown value of vanilla: truncate 'last'",
 }  # fmt: skip
 
 

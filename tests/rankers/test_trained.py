@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pair_models import forward
 from whyrank import networks
 from whyrank.core import BadInput, WhyrankError
 from whyrank.rankers import open_ranker, query_scale, rankers
@@ -27,7 +28,7 @@ def folder_of(models, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_scores_are_those_of_the_network_and_fast_ones_are_close(models, name):
     folder, some = folder_of(models, name), slice(None, None, len(PAIRS) // 12)
-    expected = [float(networks.load(folder).score_texts([query], [doc]).detach()) for query, doc in PAIRS[some]]
+    expected = [float(forward(networks.load(folder), [query], [doc]).detach()) for query, doc in PAIRS[some]]
     ranker, fast = (open_ranker(f"{name}:{folder}(precision={p},device=cpu)") for p in ("exact", "fast"))
     found, near = ranker.score(QUERIES, DOCS), fast.score(QUERIES, DOCS)
     assert np.allclose(found[some], expected, rtol=1e-4, atol=1e-4)
@@ -55,7 +56,7 @@ def test_models_of_sentence_transformers(models, name, kind, package, scale):
 def test_a_released_colbert_and_our_network_from_it_agree(models):
     folder = models.folder("stanford")
     ours = networks.start("late", folder, dim=16, max_query=29, max_doc=57).eval()
-    expected = ours.score_texts(QUERIES, DOCS).detach().numpy()
+    expected = forward(ours, QUERIES, DOCS).detach().numpy()
     found = open_ranker(f"late:{folder}").score(QUERIES, DOCS)
     assert np.allclose(found, expected, rtol=1e-4, atol=1e-4)
 
@@ -90,7 +91,7 @@ def test_the_score_is_recovered_from_the_matrix(translating, query, text):
     assert found.score == translating.score([query], [text])[0]
     assert (found.cells >= 0).all()
     assert not found.background.any()
-    json.dumps(found.as_json())
+    json.dumps(found.partners())
 
 
 def test_it_says_that_it_explains_but_not_windows(translating, models):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,6 +92,20 @@ def test_the_report_is_that_of_the_folder(audit, tmp_path):
     assert page == (tmp_path / "b.html").read_text(encoding="utf-8")
 
 
+def test_a_table_in_the_report(tmp_path):
+    """Its rows in words of texts, what stands out in it, and fidelity to the ranker that it is of."""
+    table = whyrank.open_table("bundled")
+    of_longer = replace(table, facts=table.facts | {"target": "longer"})
+    audit = whyrank.audit([PLANTED, longer], "sample", "matched/length|tf", delta=0, table=of_longer, out=tmp_path)
+    assert (audit.target, list(audit.fidelity)) == ("longer", ["toy0"])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "could stand in for longer" in page
+    assert re.search(r"\d weights that stand out", page)
+    shown, words = set(re.findall(r'(\w+) <span class="quiet">[\d.]+</span>', page)), set(table.words.values())
+    assert shown & words
+    assert not shown & (table.words.keys() - words)
+
+
 def test_fidelity_is_over_the_texts_that_both_rankers_scored(audit, tmp_path):
     found = audit.fidelity["longer"]
     assert list(audit.fidelity) == ["longer"]
@@ -103,6 +118,7 @@ def test_fidelity_is_over_the_texts_that_both_rankers_scored(audit, tmp_path):
     audit.save(tmp_path / "out")
     stored = whyrank.open_audit(tmp_path / "out")
     assert stored.scores == audit.scores
+    assert "less the mean" not in str(stored.plot("*").to_dict(validate=False)), "of studies alone"
     drawn = stored.plot("fidelity").to_dict(validate=False)
     points = {(row["first"], row["other"]) for rows in drawn["datasets"].values() for row in rows}
     centred = {

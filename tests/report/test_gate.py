@@ -151,11 +151,12 @@ def test_several_rules_of_one_study(tmp_path):
 
 
 def test_the_rules_of_the_manual_are_rules(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "gate-a-model.md").read_text(encoding="utf-8")
+    first, second, _ = (block.split("```")[0] for block in page.split("```yaml\n")[1:])
     path = tmp_path / "behaviour.yaml"
-    path.write_text(page.split("## The gate")[1].split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    path.write_text(first + second, encoding="utf-8")
     kinds = [rule.kind for rule in read_rules(path)]
-    assert kinds == ["study"] * 5 + ["drift", "drift", "effectiveness"]
+    assert kinds == ["study"] * 3 + ["drift"] + ["study"] * 3 + ["drift", "effectiveness"]
 
 
 def test_what_fails_comes_first_in_every_form():

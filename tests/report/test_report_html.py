@@ -218,6 +218,15 @@ def test_headlines_come_first_with_an_example(page):
     assert page.all("q", dir="auto")
 
 
+@pytest.mark.parametrize(("name", "told"), [("m", 4), ("the model that we want to put online next month", 3)])
+def test_long_names_leave_room_for_fewer_sentences(name, told):
+    studies = ("edited/shuffle-words", "edited/typos", "matched/length|tf", "transferred/formality")
+    apart = ({"score": 0.9, "ci_low": 0.8, "ci_high": 0.95}, {"score": -0.9, "ci_low": -0.95, "ci_high": -0.8})
+    rows = [finding(study=s, ranker=f"{name}{i}", **figures) for s in studies for i, figures in enumerate(apart)]
+    subjects = [a for a in Page(report_of(rows)).all("a") if a.get("class") == "subject"]
+    assert len(subjects) == told
+
+
 @pytest.mark.parametrize(
     ("rows", "says"),
     [([], "No findings"), ([finding(group="both")], "both"), ([finding(ranker="\ud800")], "What ? rewards")],

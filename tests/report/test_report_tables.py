@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_samples import axiom, broken_axiom, empty, finding, findings
 
-from whyrank.report import from_csv, to_csv, to_json, to_latex, to_markdown
-from whyrank.report.arrow import findings_of, findings_table
+from whyrank.report import csv_of, to_json, to_latex, to_markdown
+from whyrank.report.arrow import findings_of, findings_table, table_of_csv
 from whyrank.report.tables import escape_latex, escape_markdown
 from whyrank.studies import Finding
 
@@ -38,13 +38,13 @@ def unlatex(text: str) -> str:
 @settings(max_examples=50)
 @given(findings)
 def test_findings_survive_csv_arrow_and_json(rows):
-    assert from_csv(to_csv(rows)) == rows
-    assert findings_of(findings_table(rows)) == rows
+    table = findings_table(rows)
+    assert findings_of(table_of_csv(csv_of(table), Finding)) == findings_of(table) == rows
     assert [Finding.from_dict(row) for row in json.loads(to_json(rows))] == rows
 
 
 def test_csv_can_be_read_by_other_programs():
-    rows = list(csv.DictReader(io.StringIO(to_csv([finding(ranker='a "b", c'), empty()]))))
+    rows = list(csv.DictReader(io.StringIO(csv_of(findings_table([finding(ranker='a "b", c'), empty()])))))
     assert list(rows[0]) == [field.name for field in fields(Finding)]
     assert rows[0]["ranker"] == 'a "b", c'
     assert float(rows[0]["score"]) == 0.3
@@ -57,10 +57,11 @@ def test_words_are_no_formulas_in_csv(start):
         finding(ranker=f'{start}HYPERLINK("http://evil")', group=f"{start}1", score=-0.25),
         finding(ranker="'quoted'"),
     ]
-    cells = list(csv.DictReader(io.StringIO(to_csv(rows), newline="")))
+    text = csv_of(findings_table(rows))
+    cells = list(csv.DictReader(io.StringIO(text, newline="")))
     assert [row["ranker"] for row in cells] == [f"'{rows[0].ranker}", "'quoted'"]
     assert (cells[0]["group"], cells[0]["score"]) == (f"'{start}1", "-0.25")
-    assert from_csv(to_csv(rows)) == rows
+    assert findings_of(table_of_csv(text, Finding)) == rows
 
 
 def test_json_knows_no_nan():
@@ -161,7 +162,7 @@ def test_latex_is_a_booktabs_table():
     caption = next(line for line in lines if line.startswith(r"\caption"))
     assert r"50\% of\_all" in caption
     assert "Holm correction" in caption
-    assert r"$\delta$ per ranker: bm25 0.125; ql 0.125" in caption
+    assert r"$\delta$ per ranker: BM25 0.125; QL 0.125" in caption
     assert r"$^{\dagger}$ marks p \textless{} 0.05" in caption
     assert r"\label{tab:x}" in lines
 
@@ -179,6 +180,7 @@ def test_latex_has_chosen_rows_and_bold_differences():
         text = to_latex([finding(), tested])
         assert (r"$\mathbf{+0.30}^{\dagger}$" in text) is bold
         assert r"Bold: differs from BM25, p \textless{} 0.05." in text
+        assert r"& BM25 & QL & QL $-$ BM25 \\" in text, "differences have the names that columns have"
     assert r"\mathbf" not in to_latex(rows)
 
 

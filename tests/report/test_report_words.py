@@ -224,3 +224,26 @@ def test_with_a_baseline_the_paired_difference_decides():
     unpaired = [replace(row, baseline="") for row in rows]
     assert headlines(unpaired)[0].finding.study == "edited/typos"
     assert headlines(rows)[0].finding.study == "matched/length|tf"
+
+
+def test_with_a_baseline_the_sentence_is_about_what_differs_most_from_it():
+    """QL repeats what BM25 does, only more so; the neural model does the opposite, and that is what is told."""
+    paired = {"baseline": "bm25", "difference_adjusted": 0.001}
+    rows = [
+        finding(study="edited/repeat-document", score=0.4, ci_low=0.3, ci_high=0.5),
+        finding(study="edited/repeat-document", ranker="ql", positive=90, neutral=5, negative=5, score=0.85, ci_low=0.8,
+                ci_high=0.9, **paired, difference=0.45, difference_low=0.4, difference_high=0.5),
+        finding(study="edited/repeat-document", ranker="nn", positive=10, neutral=20, negative=70, score=-0.6, ci_low=-0.7,
+                ci_high=-0.5, **paired, difference=-1.0, difference_low=-1.1, difference_high=-0.9),
+    ]  # fmt: skip
+    [first] = headlines(rows)
+    assert {first.finding.ranker} < {"bm25", "nn"}
+    assert "nn prefers the original in 70%" in first.text
+    assert "bm25" in first.text
+
+
+def test_three_findings_are_told_where_three_are_significant():
+    same = {"score": 0.9, "ci_low": 0.8, "ci_high": 0.95}
+    studies = ("matched/length|tf", "axiom/TFC1", "axiom/TP", "matched/relevance|length")
+    alike = [finding(study=study, ranker=ranker, **same) for study in studies for ranker in ("bm25", "ql")]
+    assert len(headlines(alike)) == 3

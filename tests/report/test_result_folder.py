@@ -50,9 +50,9 @@ def test_a_result_folder_is_complete(tmp_path):
         "findings.parquet", "findings.csv", "texts.parquet", "settings.json", "report.html",
     }  # fmt: skip
     assert os.listdir(tmp_path / "new") == ["out"]
-    formats = {"formats": ["markdown", "latex", "csv"], "correction": "bh"}
+    formats = {"formats": ["markdown", "latex"], "correction": "bh"}
     folder = written(tmp_path / "new" / "out", toy_answer(), settings=formats)
-    assert sorted(os.listdir(folder / "tables")) == ["findings.csv", "findings.md", "findings.tex"]
+    assert sorted(os.listdir(folder / "tables")) == ["findings.md", "findings.tex"]
     assert "Benjamini" in (folder / "tables" / "findings.tex").read_text()
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from whyrank.core import WhyrankError, executor
 from whyrank.scoring import Engine, ScoreStore
+from whyrank.scoring.pairs import unique_pairs
 
 
 def true_score(query: str, doc: str) -> float:
@@ -133,6 +134,15 @@ def grid(n_queries: int, first_doc: int, last_doc: int):
     query = np.repeat(np.arange(len(queries), dtype=np.int32), len(docs))
     doc = np.tile(np.arange(len(docs), dtype=np.int32), len(queries))
     return queries, docs, query, doc
+
+
+def stored(store, identity: str, query: str, docs) -> dict[str, float]:
+    """The scores of one query's documents in a store, by text."""
+    texts = list(docs)
+    codes = np.arange(len(texts), dtype=np.int32)
+    pairs = unique_pairs([query], texts, np.zeros_like(codes), codes)
+    values, known = store.find(identity, pairs)
+    return dict(zip(pairs.doc_texts(np.flatnonzero(known)), values[known].tolist(), strict=True))
 
 
 def main(store, log, name, pause, n_queries, first_doc, last_doc, batch_size, go=""):

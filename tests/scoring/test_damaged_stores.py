@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import sqlite3
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from whyrank.core import WhyrankError
 from whyrank.rankers.doc2query import ExpansionStore
 from whyrank.scoring import Engine, Failure, ScoreStore
 from whyrank.scoring.engine import identity_of
-from whyrank.scoring.store import SCORES
 from whyrank.text.annotation.annotator import Annotation, AnnotationStore, Span
 
 TRIALS, LOG_TRIALS = 200, 30
@@ -37,15 +35,12 @@ class Scores:
         return store
 
     def look(self, path):
-        """What a run gets: nothing but true scores and reasons, whatever it must ask again."""
+        """What a run gets: nothing but true scores, whatever it must ask again."""
         queries, docs, query, doc = rows = grid(6, 0, 50)
         with ScoreStore(path) as store:
             found = Engine(store).score(Plain(), *rows)
             wanted = [true_score(queries[q], docs[d]) for q, d in zip(query, doc, strict=True)]
             assert found.values.tolist() == wanted
-            assert {(doc, reason) for _, doc, reason in store.failures(identity_of(Plain()))} <= {
-                ("bad", "ValueError: bad")
-            }
 
 
 class Annotations:
@@ -125,20 +120,3 @@ def test_a_flip_or_a_cut_never_changes_what_is_read(tmp_path, kind, checkpointed
             errors.append(str(error))
     assert all(str(path) in line and "\n" not in line for line in errors)
     assert len(errors) + given_up > TRIALS // 4 or not checkpointed
-
-
-def test_a_store_of_the_version_before_is_taken_over(tmp_path):
-    """Its scores may have cost money."""
-    path = tmp_path / "scores.sqlite"
-    Scores().fill(path).close()
-    older = sqlite3.connect(path)
-    for table in ("scores", "failures"):
-        older.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
-    older.execute(f"PRAGMA user_version = {SCORES.version - 1}")
-    older.commit()
-    older.close()
-    with ScoreStore(path) as store:
-        assert Engine(store).score(Plain(), *grid(6, 0, 50)).reused == 300
-        assert len(store.failures(identity_of(Plain()))) == 20
-        Engine(store).score(Plain(), *grid(6, 50, 60))
-    Scores().look(path)

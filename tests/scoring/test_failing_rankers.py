@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from counting_rankers import grid, true_score
+from counting_rankers import grid, stored, true_score
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,8 +77,8 @@ def test_failures_are_recorded_but_tried_again_in_the_next_run(tmp_path):
     with ScoreStore(tmp_path / "s.sqlite") as store:
         first = Engine(store).score(ranker := Raising(frozenset({"d3"})), *rows)
         wanted = [Failure("q0", "d3", "ValueError: too long"), Failure("q1", "d3", "ValueError: too long")]
-        assert sorted(first.failures) == store.failures(identity_of(ranker)) == wanted
-        assert store.get(identity_of(ranker), "q0", ["d3", "d4"]) == {"d4": true_score("q0", "d4")}
+        assert sorted(first.failures) == wanted
+        assert stored(store, identity_of(ranker), "q0", ["d3", "d4"]) == {"d4": true_score("q0", "d4")}
         second = Engine(store).score(Raising(frozenset({"d3"})), *rows)
         assert (second.scored, second.reused) == (2, 58)
         assert sorted(second.failures) == wanted
@@ -126,7 +126,7 @@ def test_being_stopped_is_no_failure_of_a_pair(store):
     ranker = Raising(frozenset({"d5"}), KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         Engine(store, batch_size=1).score(ranker, *grid(1, 0, 10))
-    kept = store.get(identity_of(ranker), "q0", [f"d{i}" for i in range(10)])
+    kept = stored(store, identity_of(ranker), "q0", [f"d{i}" for i in range(10)])
     assert len(kept) == len(ranker.calls) - 1
     assert kept == {d: true_score("q0", d) for d in kept}
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from counting_rankers import Counting, read_log, true_score
+from counting_rankers import Counting, read_log, stored, true_score
 
 from side_by_side import group_is_gone, wait_for
 from whyrank.scoring import ScoreStore
@@ -38,7 +38,7 @@ def finish(process):
 def committed(path, ranker, n_queries, n_docs):
     with ScoreStore(path) as store:
         docs = [f"d{i}" for i in range(n_docs)]
-        found = {q: store.get(identity_of(ranker), q, docs) for q in (f"q{i}" for i in range(n_queries))}
+        found = {q: stored(store, identity_of(ranker), q, docs) for q in (f"q{i}" for i in range(n_queries))}
     return {(q, d): score for q, scores in found.items() for d, score in scores.items()}
 
 

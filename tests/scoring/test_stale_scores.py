@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from counting_rankers import Misbehaving, Plain, grid
+from counting_rankers import Misbehaving, Plain, grid, stored
 
 from whyrank.rankers import open_ranker
 from whyrank.scoring import Engine
@@ -55,7 +55,7 @@ def test_a_ranker_that_changed_gives_one_warning(store):
         "ranker 'changing' no longer gives the scores that are stored: 4 of 4 pairs that were scored again differ ("
     )
     assert lines[0].endswith(
-        "score anew with --fresh, name the files that it reads in depends_on, and see that no score depends on its batch"
+        "replace the stored scores with --fresh, name the files that it reads in depends_on, and see that no score depends on its batch"
     )
     assert "\n" not in lines[0]
     assert found.values.tolist() == Engine().score(Plain(), *ROWS).values.tolist()  # and they are used
@@ -74,7 +74,7 @@ def test_scores_that_are_kept_anew(store):
     assert (lines, found.scored, found.reused) == ([], 60, 0)
     lines, found = warnings_of(store, Changing(factor=2.0))
     assert (lines, found.reused) == ([], 60)
-    assert store.get("other", "q0", ["d0"]) == {}
+    assert stored(store, "other", "q0", ["d0"]) == {}
 
 
 def test_a_ranker_that_cannot_be_checked_gives_a_warning_and_its_scores_are_used(store):

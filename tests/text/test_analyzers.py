@@ -172,7 +172,7 @@ def test_a_single_text_is_refused_because_its_characters_would_pass_for_texts():
         ("terrier(stopword=x)", UnknownName, "did you mean 'stopwords'"),
         ("lucene:x", WhyrankError, "takes no resource"),
         ("terrier", WhyrankError, r"terrier\(stopwords=FILE\) or set WHYRANK_TERRIER_STOPWORDS=FILE"),
-        ("terrier(stopwords=5)", WhyrankError, "not a path"),
+        ("terrier(stopwords=5)", WhyrankError, "stopwords must be text, not 5"),
         ("chain(tokens=unicod)", UnknownName, "did you mean 'unicode'"),
         ("chain(stop=absent.txt)", BadInput, r"absent\.txt"),
         ("chain(lower=1)", WhyrankError, "lower must be True or False"),

@@ -147,10 +147,7 @@ def test_expansions_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("name", "options", "content", "problem"),
     [
-        ("delete-sentence", {"which": "frist"}, None, "'first'"),
-        ("add-nonrelevant-sentence", {"position": "middle"}, None, "position"),
-        ("repeat-document", {"times": 1}, None, "times"),
-        *(("typos", {"rate": rate}, None, "rate") for rate in (0, -1, 1.5)),
+        ("typos", {"rate": 0}, None, "rate"),
         ("typos", {"list": "{file}"}, None, "file.txt"),
         ("typos", {"list": "{file}"}, b"", "file.txt"),
         ("typos", {"list": "{file}"}, b"misspelling\tcorrections\nno tab here\n", "file.txt:2"),

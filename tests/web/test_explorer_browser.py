@@ -19,8 +19,8 @@ VIEWS = ["/", "/charts", "/study?name=edited/typos", "/workbench", "/collected",
 
 
 @pytest.fixture(scope="module")
-def explorer(tmp_path_factory):
-    made = explorer_of(tmp_path_factory.mktemp("explorer"), studies=["edited/typos", "matched/length|relevance"])
+def explorer():
+    made = explorer_of(studies=["edited/typos", "matched/length|relevance"])
     made.steps["slow"] = 0.5
     return made
 

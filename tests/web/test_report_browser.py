@@ -245,5 +245,5 @@ def test_values_of_bias_studies_are_drawn(opened, audited, name, scheme):
     assert len(dots) == len(TEAS)
     assert dots[0][1] == max(x for _, x, _, _ in dots)
     assert len(colours) == 2
-    assert ("rgb(31, 95, 168)" in colours) == (scheme == "light"), "dark screens have colours of their own"
+    assert ("rgb(29, 30, 32)" in colours) == (scheme == "light"), "dark screens have colours of their own"
     assert "rgb(0, 0, 0)" not in colours

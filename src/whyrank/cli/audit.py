@@ -11,11 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whyrank.cli.command import Share, Whole, argument
+from whyrank.cli.command import argument
 from whyrank.cli.console import plural, say, tell_failures
 from whyrank.cli.options import BUNDLED_RANKERS
 from whyrank.cli.studies import StudyOptions, make_request, study_pattern
-from whyrank.core import Clock, WhyrankError, check_writable, clocked, printable
+from whyrank.core import Clock, Share, Whole, WhyrankError, check_writable, clocked, printable
 
 if TYPE_CHECKING:
     from whyrank.core import Ranker
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from whyrank.studies.bias import BiasResult
 
 RESULTS = "whyrank-results"
-BUNDLED_MODEL = "cross:bundled"
+BUNDLED_MODEL, BUNDLED_TABLE = "cross:bundled", "bundled"
 _OF_MODELS = ("torch", "transformers", "tokenizers", "safetensors")
 _VALUES = 10  # values of a bias study that are shown
 _NAMED = 5  # values that an error names
@@ -33,11 +33,13 @@ _NAMED = 5  # values that an error names
 
 @dataclass(frozen=True, kw_only=True)
 class AuditCommand(StudyOptions):
-    """Put studies to rankers: probes, axioms and bias studies, or all that the collection allows.
+    """Run studies on rankers: probes, axioms and bias studies, or all that the collection allows.
 
-    Without options: the bundled sample, and the bundled rankers bm25, ql and, where torch and transformers are
-    installed, cross:bundled. All probes and axioms are run, and on the sample also bias/car-brand. The sample is
-    small, so texts count as matched there when they differ by at most 10%, unless --tolerance says otherwise.
+    Without options: the bundled sample, and the bundled rankers bm25, ql, bm25t:bundled and, where torch and
+    transformers are installed, cross:bundled, with its term table. With another collection, or with named studies, it
+    is without bm25t:bundled and the table. All probes and axioms are run, and on the sample also bias/car-brand.
+    The sample is small, so texts count as matched there when they differ by at most 10%, unless --tolerance says
+    otherwise.
     Of each bias study 10 values are shown, and none where no study is named; --out has all.
 
     Attributes:
@@ -51,7 +53,7 @@ class AuditCommand(StudyOptions):
         by: break findings down by a label, such as relevance_group or relevance.
         sweep: also show the scores at every percentile of the calibration of delta.
         group: rankers that belong together, such as one model trained with several seeds; shows how far they differ.
-        format: also write tables: markdown, csv, latex; repeat for several.
+        format: also write tables: markdown, latex; repeat for several.
         budget: draw contrasts so that the audit takes no more than a time such as 5m, or scores no more than a number
             such as 20000pairs with each ranker.
         width: draw no more of a study once its 95% interval is narrower than this.
@@ -92,7 +94,7 @@ class AuditCommand(StudyOptions):
         if self.figures is not None:
             check_writable(Path(self.figures) / "studies.svg")
         patterns = [study_pattern(each) for each in self.study] or usual_studies(self.collection)
-        table = None if self.table is None else open_table(self.table, check=True)
+        table = None if request.table is None else open_table(request.table, check=True)
         asked = make_request(
             request, patterns, table=table, by=self.by, correction=self.correction, sweep=self.sweep,
             budget=Budget.of(self.budget, self.width), tell=say,
@@ -152,7 +154,11 @@ class AuditCommand(StudyOptions):
         notes: list[str] = []
         if not self.ranker:
             missing = next((name for name in _OF_MODELS if find_spec(name) is None), None)
-            changes["ranker"] = BUNDLED_RANKERS if missing else (*BUNDLED_RANKERS, BUNDLED_MODEL)
+            with_table = not self.study and self.collection == "sample"
+            table = [f"bm25t:{BUNDLED_TABLE}"] if with_table else []
+            changes["ranker"] = (*BUNDLED_RANKERS, *table, *([] if missing else [BUNDLED_MODEL]))
+            if with_table and self.table is None:
+                changes["table"] = BUNDLED_TABLE
             if missing:
                 how = f"it needs {missing}; pip install 'whyrank[models]'"
                 notes.append(f"{BUNDLED_MODEL}, a neural ranker, is left out: {how}")
@@ -197,7 +203,7 @@ class AuditCommand(StudyOptions):
         if results:
             show.bias(results, self.show or (_VALUES if self.study else 0), *level)
         if audit.sweep:
-            show.sweep(audit.sweep)
+            show.sweep(audit.sweep, short)
         if audit.spreads is not None:
             show.stability(audit.spreads)
 

@@ -26,11 +26,11 @@ import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from whyrank.core import WhyrankError, load_plugins
+from whyrank.core import LARGEST, Range, WhyrankError, load_plugins
 
 PLUGIN = "a Python file that registers probes, rankers and so on; repeatable (also WHYRANK_PLUGINS)."
 SHORT = {"collection": "-c", "ranker": "-r", "out": "-o", "measure": "-m", "target": "-t", "surrogate": "-s"}
@@ -38,18 +38,6 @@ RANKERS = ("ranker", "target", "surrogate", "baseline")  # options whose values 
 METAVARS = {str: "TEXT", int: "N", float: "X"}
 _SECTION = re.compile(r"^(?:Attributes|Args):\n", re.MULTILINE)
 _ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
-
-
-class Range(NamedTuple):
-    """The smallest and the largest value that an option takes."""
-
-    low: float
-    high: float | None = None
-
-
-Whole = Annotated[int, Range(1)]
-Weight = Annotated[float, Range(0)]
-Share = Annotated[float, Range(0, 1)]
 
 
 def argument(metavar: str, default: Any = MISSING) -> Any:
@@ -134,7 +122,7 @@ def _parameter(each: Field[Any], hint: Any, help_: str) -> inspect.Parameter:
         "help": help_,
         "show_default": default is not None and default is not False and default != "",
     }
-    settings |= {"min": allowed.low, "max": allowed.high} if allowed else {}
+    settings |= {"min": allowed.low, "max": None if allowed.high == LARGEST else allowed.high} if allowed else {}
     metavar = each.metadata.get("argument")
     if metavar:
         made: Any = typer.Argument(metavar=metavar, **settings)

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whyrank.cli.command import Share, argument, refuse
+from whyrank.cli.command import argument, refuse
 from whyrank.cli.console import Cell, plural, say, show_rows, tell_failures
 from whyrank.cli.options import check_file
 from whyrank.cli.studies import StudyOptions, make_request, study_pattern
-from whyrank.core import WhyrankError, printable
+from whyrank.core import Share, WhyrankError, printable
 
 if TYPE_CHECKING:
     from whyrank.report import Audit, Comparison, Gate
@@ -36,8 +36,8 @@ class CompareCommand(StudyOptions):
         rules: a YAML file of rules on the behaviour of B.
         alpha: level of significance, after correction.
         correction: over the whole table: holm, bonferroni, bh or none.
-        markdown: write what changed, and how the rules fare, to a Markdown file.
-        junit: write how the rules fare to a file in JUnit's XML.
+        markdown: write what changed, and which rules hold, to a Markdown file.
+        junit: write which rules hold to a file in JUnit's XML.
         card: write a behaviour card of B, a Markdown file to put beside a model card.
         json: print JSON on standard output.
     """
@@ -64,7 +64,7 @@ class CompareCommand(StudyOptions):
                                   (self.junit, ".xml", "a report for JUnit")):  # fmt: skip
             check_file(out, (suffix,), what)
         if self.junit and not self.rules:
-            raise WhyrankError("--junit says how rules fare; give them with --rules FILE")
+            raise WhyrankError("--junit reports which rules hold; give them with --rules FILE")
         rules = report.read_rules(self.rules) if self.rules else []
         audit, comparison, names = self._compared()
         gate = report.check_rules(rules, audit, comparison, names, self.rules) if self.rules else None

@@ -12,12 +12,9 @@ if TYPE_CHECKING:
     from whyrank.core import Ranker
     from whyrank.scoring import Failure
 
-SCORES = "scores that were stored are kept"
-TRAINING = "checkpoints of the training are kept"
-BLOCKS = "blocks that are scored are kept"
 Cell = str | tuple[str, str] | Callable[[Any], str] | None
 KEPT = 3  # columns of figures that no terminal is too narrow for
-_left: list[str] = []
+_kept: list[str] = []
 
 
 def say(text: str) -> None:
@@ -64,7 +61,8 @@ def word(term: str) -> str:
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, caption: str = "") -> None:
     """Print a table; the first `left` columns are text, the rest figures. Plain text when not on a terminal.
 
-    On a terminal, the last figures are left out where the table would be too wide; figures are never broken.
+    On a terminal, the last figures are left out where the table would be too wide, with what the caption says of them
+    (`name: words; name: words`); figures are never broken.
     """
     from rich import box
     from rich.console import Console
@@ -72,7 +70,17 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left
     from rich.text import Text
 
     def drawn(columns: int) -> Table:
-        head, foot = Text(printable(title), "table.title"), Text(printable(caption), "table.caption")
+        gone, lines, kept = header[columns:], list[str](), True
+        for line in caption.split("\n"):
+            parts = []
+            for part in line.split("; "):
+                if ":" in part:
+                    kept = not {*part.partition(":")[0].split(", ")} <= {*gone}
+                parts += [part] * kept
+            lines += ["; ".join(parts)] * bool(parts)
+            kept = True
+        lines += [f"left out for want of room: {', '.join(gone)}"] * bool(gone)
+        head, foot = Text(printable(title), "table.title"), Text(printable("\n".join(lines)), "table.caption")
         grid = Table(title=head, box=box.SIMPLE, title_justify="left", caption=foot, caption_justify="left")
         for i, name in enumerate(header[:columns]):
             grid.add_column(
@@ -139,14 +147,9 @@ def tell_computed(rankers: Sequence[Ranker]) -> None:
 
 def keeps(what: str) -> None:
     """From now on a stop leaves this, and the same command goes on from there."""
-    _left.append(f"{what}, and the same command goes on from there")
+    _kept[:] = [what]
 
 
-def keeps_nothing(remedy: str) -> None:
-    """From now on a stop leaves nothing; `remedy` says how it would."""
-    _left.append(f"nothing is kept; {remedy}")
-
-
-def left() -> str:
-    """What a stop leaves now."""
-    return _left[-1] if _left else "nothing was kept so far"
+def stop_line() -> str:
+    """What a command says when it is stopped."""
+    return "".join(["stopped", *(f"; {what} are kept, start again to go on" for what in _kept)])

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whyrank.cli.command import Share, Whole, refuse
+from whyrank.cli.command import refuse
 from whyrank.cli.console import Cell, figure, interval, plural, say, show_rows, star, table, test_columns
 from whyrank.cli.options import Input, check_file
-from whyrank.core import WhyrankError
+from whyrank.core import Share, Whole, WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.data import Collection, Run

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from whyrank.cli.command import Whole, argument
-from whyrank.cli.console import plural, say, table, word
+from whyrank.cli.command import argument
+from whyrank.cli.console import plural, say, word
 from whyrank.cli.options import Input, RankerOptions, Scoring, check_file
-from whyrank.core import UnknownName, WhyrankError, printable, write_text
+from whyrank.core import UnknownName, Whole, WhyrankError, printable, write_text
 
 if TYPE_CHECKING:
     from whyrank.data import Collection
@@ -33,8 +31,8 @@ _PAGE = """<!doctype html>
 class ExplainCommand(RankerOptions, Scoring, Input):
     """Explain why a ranker gives a text its score, or puts one of two texts above the other.
 
-    Of lexical and table rankers it shows the matrix of query terms and document terms that the score is made of, of
-    all others what the score loses without words. Of two texts it shows what makes up the gap between their scores,
+    Of lexical and table rankers it shows which document terms give to each query term, exactly, of all others what
+    the score loses without words. Of two texts it shows what makes up the gap between their scores,
     and the smallest edit found that turns their order round.
 
     Attributes:
@@ -44,8 +42,8 @@ class ExplainCommand(RankerOptions, Scoring, Input):
         doc: a text, or an id of the collection; twice for two texts.
         query_id: a query of the collection.
         doc_id: a document of the collection.
-        calls: most texts that are scored, where a ranker has no matrix or there are two texts.
-        top: document terms or words to show, the strongest; 8 or 12, in JSON all.
+        calls: most texts that are scored, where a ranker has no formula or there are two texts.
+        top: document terms of each query term or words to show, the strongest; 8 or 12, in JSON all.
         seed: of the words that are left out at random.
         out: an .html file for the texts with their words shaded.
         json: print JSON on standard output.
@@ -91,14 +89,14 @@ class ExplainCommand(RankerOptions, Scoring, Input):
         record: dict[str, Any] = {"ranker": found.ranker}
         if matrix:
             notes = matrix.notes if matrix.query_terms else (*matrix.notes, _NO_WORD)
-            record |= {**matrix.as_json(self.top), "notes": list(notes)}
+            record |= {"score": matrix.score, "query_terms": matrix.partners(self.top), "notes": list(notes)}
         if self.json:
             record["explanation"] = found.to_dict()
             print(printable(json.dumps(record, indent=1, ensure_ascii=False)))
         elif matrix is None:
             print(found.to_text(self.top))
         elif matrix.query_terms:
-            show_matrix(matrix, self.top or SHOWN)
+            _show_partners(matrix, self.top or SHOWN)
         for note in record.get("notes", ()):
             say(f"note: {note}")
         scores = " and ".join(f"{score:.6g}" for score in found.scores)
@@ -144,43 +142,21 @@ class ExplainCommand(RankerOptions, Scoring, Input):
         return query, [sys.stdin.read() if self.doc_id is None and text == "-" else text for text in docs], typed
 
 
-def show_matrix(found: ScoreMatrix, top: int) -> None:
-    """Print the strongest document terms, what all others give together, and what each query term adds."""
-    chosen = found.strongest(top)
-    more, additive, background = (
-        len(found.strongest()) - len(chosen),
-        found.kind == "additive",
-        found.background.any(),
-    )
-    last = ["sum"] if additive else [*["background"] * bool(background), "P(q|D)", "adds"]
-    header = ["query term", *(word(found.document_terms[i]) for i in chosen.tolist()), *[f"{more} more"] * bool(more)]
-    rows = []
-    for i, term in enumerate(found.query_terms):
-        rest = np.delete(found.cells[i], chosen).sum()
-        cells = [*found.cells[i, chosen], *[rest] * bool(more)]
-        if additive:
-            shown = [_signed(cell) for cell in cells]
-        else:
-            cells += [found.background[i]] * bool(background)
-            total = found.totals[i]
-            shown = [*(_percent(cell / total) if total else "" for cell in cells), f"{total:.3g}"]
-        rows.append([word(term), *shown, _signed(found.parts[i])])
-    table("", [*header, *last], rows, 1)
-    lines = [] if additive else ["cells: shares of P(q|D), the probability of the query term in this text"]
-    lines += ["background: the share that the collection gives"] * bool(background)
-    lines += [f"a P(q|D) below {found.floor:g} counts as {found.floor:g}"] * bool(found.floor)
-    silent = len(found.document_terms) - len(chosen) - more
-    counts = [f"{plural(len(chosen), 'document term')} shown"]
-    counts += [f"{more:,} weaker ones summed up (--top)"] * bool(more)
-    counts += [f"{silent:,} without effect left out"] * bool(silent)
-    made = "the sum of all cells" if additive else "the sum of what the rows add"
-    for line in (*lines, ", ".join(counts), f"score {found.score:.6g}: {made}"):
-        print(printable(line))  # a caption of the table would be folded to its width
+def _show_partners(matrix: ScoreMatrix, top: int) -> None:
+    """Print what each query term adds, and the document terms that give most to it."""
+    additive, rows = matrix.kind == "additive", matrix.partners(top)
+    shown = _signed if additive else _percent
+    wide = max(len(word(row["query_term"])) for row in rows)
+    for row in rows:
+        given = [f"{word(each['document_term'])} {shown(each['gives'])}" for each in row["document_terms"]]
+        given += [f"{name} {shown(row[name])}" for name in ("rest", "background") if row[name]]
+        print(printable(f"{word(row['query_term']):{wide}}  {_signed(row['adds']):>10}  {', '.join(given)}".rstrip()))
+    print("" if additive else "\nper cent of P(q|D), the probability of the query term in this text")
 
 
 def _percent(share: float) -> str:
-    """A share in per cent; nothing for zero."""
-    return "" if share == 0 else "<0.1%" if share < 0.001 else f"{100 * share:.1f}%"
+    """A share in per cent."""
+    return "<0.1%" if share < 0.001 else f"{100 * share:.1f}%"
 
 
 def _signed(value: float) -> str:

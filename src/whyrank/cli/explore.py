@@ -6,14 +6,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from whyrank.cli.audit import AuditCommand
-from whyrank.cli.command import Range, argument
-from whyrank.cli.console import keeps_nothing, say
+from whyrank.cli.command import argument
+from whyrank.cli.console import say
 from whyrank.cli.options import open_collection, open_rankers
-from whyrank.core import WhyrankError
+from whyrank.core import Range, WhyrankError
 
 _OUTSIDE = re.compile(r"\b(?:python|pyterrier|https?):")  # rankers that run code of a file, or send texts away
 
@@ -30,7 +29,6 @@ class ExploreCommand:
         ranker: rankers to score with, instead of those of the audit.
         collection: where queries and documents are picked from, instead of the audit's collection.
         table: a term table to look terms up in; repeat it for several side by side.
-        out: the folder that collected contrasts are saved in.
         port: where the explorer listens; 0 takes any port that is free.
         host: the address to listen at; beyond this machine, the address that is printed has a token.
         browser: open a browser.
@@ -40,20 +38,16 @@ class ExploreCommand:
     ranker: tuple[str, ...] = ()
     collection: str | None = None
     table: tuple[str, ...] = ()
-    out: str = "whyrank-explorer"
     port: Annotated[int, Range(0, 65535)] = 8765
     host: str = "127.0.0.1"
     browser: bool = True
 
     def run(self) -> None:
         """Open all that is needed, and serve it."""
-        from whyrank.core import check_writable
         from whyrank.explorer import Explorer, bind, serve
         from whyrank.report import open_audit
         from whyrank.tables import open_table
 
-        keeps_nothing(f"contrasts that were saved are in {self.out}")
-        check_writable(Path(self.out) / "contrasts.jsonl")
         audit = None if self.folder is None else open_audit(self.folder)
         settings: Mapping[str, Any] = {} if audit is None else audit.settings
         with bind(self.host, self.port) as made:
@@ -68,7 +62,7 @@ class ExploreCommand:
             rankers = open_rankers(
                 specs, collection, analyzer, settings.get("stats"), settings.get("precision"), typed=True
             )
-            found = Explorer(rankers, collection, audit, tables, Path(self.out), analyzer)
+            found = Explorer(rankers, collection, audit, tables, analyzer)
             serve(found, made, self.host, say, self.browser)
 
     def _specs(self, settings: Mapping[str, Any]) -> Sequence[str]:

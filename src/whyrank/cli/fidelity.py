@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from whyrank.cli.command import Share, Whole
 from whyrank.cli.console import (
     Cell,
     figure,
@@ -23,7 +22,7 @@ from whyrank.cli.console import (
     test_columns,
 )
 from whyrank.cli.options import Input, RankerOptions, Scoring, check_file
-from whyrank.core import UnknownName, WhyrankError
+from whyrank.core import Share, UnknownName, Whole, WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.evaluation.fidelity import Comparison, Fidelity, FidelityDifference, FidelityRow
@@ -44,7 +43,7 @@ class FidelityCommand(Scoring, RankerOptions, Input):
             each. Default: BM25 retrieves.
         depth: documents per query.
         k: of the top-k overlaps; repeat. Default: 10, 100.
-        missing: what becomes of documents that one side lacks: drop or zero.
+        missing: documents that one side has not scored: drop leaves them out, zero gives them the score 0.
         measure: pearson, kendall, agreement, top10, ...; repeat for some.
         baseline: the surrogate that others are compared with. Default: the first.
         correction: over the whole table: holm, bonferroni, bh or none.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from whyrank.cli.command import description, documented, parameters, refuse, values
-from whyrank.cli.console import BLOCKS, TRAINING, keeps, keeps_nothing, plural, say, tell_failures
+from whyrank.cli.console import keeps, plural, say, tell_failures
 from whyrank.cli.options import Input, Scoring, open_collection, open_rankers
 from whyrank.cli.train import RecipeOptions, has_torch, require_torch
 from whyrank.core import WhyrankError, load_plugins
@@ -64,9 +64,7 @@ class LearnEM(Learn):
                 say(f"note: {said} in the collection and {'is' if count == 1 else 'are'} left out")
             say(f"{plural(len(bitext), 'pair')}, {plural(bitext.links, 'link')}")
             if em.checkpoint:
-                keeps(f"the last whole iteration is kept in {em.checkpoint}")
-            else:
-                keeps_nothing("--checkpoint FILE keeps each iteration, and then the same command goes on from there")
+                keeps("whole iterations")
             table = em.fit(bitext).table
             self.save(table, f"{_perplexities(table.facts)}; ")
 
@@ -140,7 +138,7 @@ class LearnNeural(RecipeOptions, Learn):
             if recipe.architecture != ARCHITECTURE:
                 what = f"trains {recipe.architecture}; only {ARCHITECTURE} is a table"
                 raise WhyrankError(f"recipe {self.recipe!r} {what}")
-            keeps(TRAINING)
+            keeps("checkpoints")
             with exclusive(Path(self.network) / LOCK):
                 seed = recipe.seeds[0] if self.seed is None else self.seed
                 train_seeds(prepare(recipe), Path(self.network), [seed], device, say)
@@ -201,9 +199,9 @@ class LearnParm(RecipeOptions, Scoring, Learn):
         if self.target is not None:
             recipe = parm_recipe(self.target, self.recipe, self.collection, self.set, made.analyzer, say)
             engine = self.engine()
-            keeps("stored scores and checkpoints of the training are kept")
+            keeps("scored pairs and checkpoints")
             train_on_target(recipe, self.target, folder, engine, self.seed, device, say)
-        keeps(BLOCKS)
+        keeps("scored blocks")
         names = list(self.collection) or read_config(folder).get("collection") or ["sample"]
         built = build_table(
             made, names, self.out, device, self.number_format or "", self.audit, say, executor=executor

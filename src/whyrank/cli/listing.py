@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from whyrank.cli.command import argument, attributes, description
 from whyrank.cli.console import table
 from whyrank.cli.studies import StudyOptions
-from whyrank.core import UnknownName, format_value
+from whyrank.core import UnknownName, format_value, hints_of, in_words
 
 if TYPE_CHECKING:
     from whyrank.core import Registry
@@ -52,8 +52,8 @@ class ListCommand:
             if title in known:
                 table(title, ["name", "what it is"], [[name, line] for name, line in rows.items()], left=2)
                 continue
-            shown = [[name, each["default"], each["help"]] for name, each in rows["parameters"].items()]
-            table(f"{title}: {rows['line']}", ["parameter", "default", "what it is"], shown, left=3)
+            shown = [[name, *each.values()] for name, each in rows["parameters"].items()]
+            table(f"{title}: {rows['line']}", ["parameter", "default", "values", "what it is"], shown, left=4)
 
 
 def registries() -> dict[str, Registry[Any]]:
@@ -97,13 +97,14 @@ def _parameters(registry: Registry[Any], name: str) -> dict[str, Any]:
     else:
         documented, defaults = factory, _defaults(factory)
     helps = attributes(StudyOptions) | attributes(documented)  # an option fills the parameter of the same name
+    hints = hints_of(documented)
     if name.startswith(EDITED):
         edit = edits.factory(name.removeprefix(EDITED))
-        helps |= attributes(edit)
+        helps, hints = helps | attributes(edit), hints_of(edit) | hints
         defaults |= {key: value for key, value in _defaults(edit).items() if key in options_of(edit)}
     shown = {
         key: {"default": "required" if value is inspect.Parameter.empty else format_value(value),
-              "help": helps.get(key, "")}
+              "values": in_words(hints.get(key)), "help": helps.get(key, "")}
         for key, value in defaults.items()
     }  # fmt: skip
     return {"line": _line(registry, name) or description(documented), "parameters": shown}

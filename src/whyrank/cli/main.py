@@ -51,31 +51,23 @@ class Interruption:
 
 def main() -> None:
     """Run the command line; a wrong request or input ends with one line and exit code 2."""
-    try:
-        code = _code()
-    except KeyboardInterrupt:  # in the moment before it is heard, or after
-        code = INTERRUPTED
-    if code == INTERRUPTED:  # the option parser turns Ctrl-C into this code
-        from whyrank.cli.console import left
-
-        _stop(f"stopped; {left()}", INTERRUPTED)
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _code() -> Any:
+    code: Any = INTERRUPTED  # the option parser turns Ctrl-C into this code too
     with Interruption() as interruption:
         try:
             code = _run()
         except KeyboardInterrupt:
-            code = INTERRUPTED
+            pass
         except BrokenPipeError:
             sys.stderr.close()
             code = 0
         except Exception as error:
             if not interruption.seen:
                 _stop(*_error_line(error))
-            code = INTERRUPTED
-    return code
+    if code == INTERRUPTED:
+        from whyrank.cli.console import stop_line
+
+        _stop(stop_line(), INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _run() -> Any:

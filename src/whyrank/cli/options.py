@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from whyrank.cli.command import Whole, option_name
-from whyrank.cli.console import SCORES, keeps, say
+from whyrank.cli.command import option_name
+from whyrank.cli.console import keeps, say
+from whyrank.core import Whole
 
 if TYPE_CHECKING:
     from whyrank.core import Ranker
@@ -23,7 +24,7 @@ class Input:
 
     Attributes:
         collection: a folder, PATH:SPLIT, a BEIR folder, irds:ID, files(...), or 'sample'.
-        strict: make doubtful input an error: judgements that point nowhere.
+        strict: empty texts, and judgements or runs of unknown documents or queries, are errors.
         docs: documents in a CSV, TSV, JSONL or Parquet file, in place of --collection; columns that are not named are
             recognised by their names.
         doc_text: columns of their text, such as 'title,description'.
@@ -129,8 +130,8 @@ class Scoring:
             cluster on this machine.
         batch_size: pairs per call of the ranker.
         store: where scores are kept; 'none' keeps nothing. Default: the user's cache folder.
-        fresh: delete what the store has of these rankers, and score anew.
-        timeout: most seconds for a batch; pairs that take longer alone count as without a score.
+        fresh: delete the stored scores of these rankers, and score again.
+        timeout: seconds allowed for a batch; a pair that takes longer by itself has no score.
     """
 
     executor: str = "serial"
@@ -149,7 +150,7 @@ class Scoring:
         from whyrank.scoring import Engine, ScoreStore
 
         if self.store != "none":
-            keeps(SCORES)
+            keeps("scored pairs")
         store = None if self.store == "none" else ScoreStore(self.store)
         made = executor_named(self.executor)
         if self.ray_address is not None:
@@ -183,12 +184,11 @@ def open_rankers(
     typed: bool = False,
 ) -> list[Ranker]:
     """Open some rankers, the lexical ones when none are given; `NAME=SPEC` names one, `typed` as in `Setting`."""
-    from whyrank.core import UnknownName, WhyrankError
+    from whyrank.core import WhyrankError, check
     from whyrank.rankers import Setting, open_ranker
-    from whyrank.rankers.neural import PRECISIONS
+    from whyrank.rankers.neural import Precision
 
-    if precision is not None and precision not in PRECISIONS:
-        raise UnknownName("value of --precision", precision, PRECISIONS)
+    check("--precision", precision, Precision | None)
     setting = Setting(collection, analyzer, stats, precision, typed)
     found = [open_ranker(spec, setting) for spec in specs or BUNDLED_RANKERS]
     names = [ranker.name for ranker in found]

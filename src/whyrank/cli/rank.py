@@ -6,10 +6,10 @@ import sys
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from whyrank.cli.command import Whole, refuse
+from whyrank.cli.command import refuse
 from whyrank.cli.console import plural, say, tell_computed, tell_failures
 from whyrank.cli.options import Input, RankerOptions, Scoring, token_limit
-from whyrank.core import WhyrankError, printable
+from whyrank.core import Whole, WhyrankError, printable
 
 if TYPE_CHECKING:
     from whyrank.core import Ranker

@@ -27,7 +27,7 @@ _BIAS = """range: mean score of the highest value less that of the lowest; in de
 p: any value differs, permuted within documents and within queries; W: Kendall's coefficient of concordance, 0 to 1
 values, pairs: how many differ after correction ({correction}) at {alpha:g}"""
 _BIAS_DIFFERENCE = """
-difference: from the baseline, of the range in deltas of each ranker; its p: any value is favoured differently"""
+difference: from the baseline, of the range in deltas of each ranker; its p adj.: any value is favoured differently"""
 _VALUES = """effect: mean difference from all values in the same templates; clustered by document and query
 * p < {alpha:g} after correction ({correction})"""
 _CORRELATIONS = """over the values of a class; p permutes values, p shift shifts ordered ones in a circle
@@ -61,11 +61,11 @@ def _findings(found: Sequence[Finding], thresholds: Mapping[str, Threshold], alp
     columns: dict[str, Cell] = {
         "study": "study", "ranker": "ranker", "group": (lambda f: f.group or "all") if grouped else None,
         "n": ("n", ","), "queries": ("n_queries", ","),
-        "score": lambda f: figure(f.score, "+.3f") + star(f.p_adjusted, alpha),
+        "score": lambda f: figure(f.score, "+.3f") + star(f.p_adjusted, alpha), **_differences(found, alpha),
         "95% interval": lambda f: interval(f.ci_low, f.ci_high),
         "control": ("control", "+.3f") if controlled else None, "p": ("p_value", "p"),
         "p adj.": ("p_adjusted", "p"), "+": ("positive", ","), "0": ("neutral", ","),
-        "-": ("negative", ","), **_differences(found, alpha),
+        "-": ("negative", ","),
     }  # fmt: skip
     caption = f"delta: {deltas}{_marks(found, alpha, correction)}{_CONTROL * controlled}"
     show_rows("", found, columns, 3 if grouped else 2, caption)
@@ -84,13 +84,12 @@ def _axioms(found: Sequence[Finding], thresholds: Mapping[str, Threshold], alpha
         "group": (lambda f: f.group or "all") if grouped else None, "conclusion": "conclusion",
         "instances": ("n", ","),
         "per query": lambda f: figure(f.n / f.n_queries if f.n_queries else None, ",.1f"),
-        "share": lambda f: figure(f.satisfied) + star(f.p_adjusted, alpha),
+        "share": lambda f: figure(f.satisfied) + star(f.p_adjusted, alpha), **_differences(found, alpha),
         "95% interval": lambda f: interval(f.satisfied_low, f.satisfied_high, ".3f"),
         "chance": ("chance", ".3f"), "p adj.": ("p_adjusted", "p"), "satisfied": ("positive", ","),
         "tied": ("neutral", ","), "violated": ("negative", ","),
         "unscored": ("nonfinite", ",") if unscored else None, "with relevant": ("with_relevant", ","),
         "agrees": lambda f: "–" if f.agreement is None else f"{figure(f.agreement)} of {f.decided:,}",
-        **_differences(found, alpha),
     }  # fmt: skip
     caption = f"delta: {deltas}{_marks(found, alpha, correction)}{_AXIOMS}{_UNSCORED * unscored}{_scales(found)}"
     show_rows("", found, columns, 4 if grouped else 3, caption)
@@ -134,7 +133,7 @@ def _print_dropped(found: Sequence[Finding]) -> None:
         print(printable(line))
 
 
-def sweep(points: Sequence[SweepPoint]) -> None:
+def sweep(points: Sequence[SweepPoint], names: Mapping[str, str]) -> None:
     """Print the scores at some percentiles of the calibration of delta."""
     from whyrank.report import MARKS, sweeps_of
 
@@ -142,7 +141,14 @@ def sweep(points: Sequence[SweepPoint]) -> None:
     for each in sweeps_of(points).values():
         stable = "–" if not each.compared else "never" if each.settled is None else str(each.settled)
         for ranker in each.scores:
-            rows.append([each.study, ranker, *(figure(score, "+.3f") for score in each.at_marks(ranker)), stable])
+            rows.append(
+                [
+                    each.study,
+                    names.get(ranker, ranker),
+                    *(figure(score, "+.3f") for score in each.at_marks(ranker)),
+                    stable,
+                ]
+            )
     caption = "scores when delta is this percentile of the neighbour differences\n"
     caption += "stable from: no two rankers change places at higher percentiles (up to 95)"
     table("", ["study", "ranker", *(f"p{mark}" for mark in MARKS), "stable from"], rows, 2, caption)
@@ -171,11 +177,11 @@ def bias(results: Sequence[BiasResult], top: int, alpha: float, correction: str)
         "study": "study", "ranker": "ranker",
         "range": lambda result: figure(result.range, ".4g") + star(result.p_adjusted, alpha),
         "deltas": ("range_deltas", ".2f"), "highest": "favoured", "lowest": "disfavoured",
+        **_differences(results, alpha),
         "templates": ("n_templates", ","), "independent": ("n_clusters", ","),
         "W": ("kendall_w", ".3f"), "p": ("p_value", "p"), "p adj.": ("p_adjusted", "p"),
         "values": lambda result: f"{len(result.significant(alpha))} of {len(result.values)}",
         "pairs": lambda result: f"{significant_pairs(result, alpha)} of {len(result.pairs)}",
-        **_differences(results, alpha),
     }  # fmt: skip
     caption = _BIAS.format(correction=correction, alpha=alpha)
     caption += _BIAS_DIFFERENCE * any(result.difference is not None for result in results)
@@ -201,8 +207,8 @@ def _values(result: BiasResult, top: int, alpha: float, correction: str) -> None
         "value": "value", "mean": ("mean", ".4f"),
         "effect": lambda row: figure(row.effect, "+.4f") + star(row.p_adjusted, alpha),
         "95% interval": lambda row: interval(row.low, row.high, "+.4f"), "deltas": ("deltas", "+.2f"),
-        "sds": ("sds", "+.2f"), "p": ("p_value", "p"), "p adj.": ("p_adjusted", "p"),
-        "weight": ("weight", ".4g"), "count": ("count", ","), **_differences(largest, alpha),
+        **_differences(largest, alpha), "sds": ("sds", "+.2f"), "p": ("p_value", "p"), "p adj.": ("p_adjusted", "p"),
+        "weight": ("weight", ".4g"), "count": ("count", ","),
     }  # fmt: skip
     caption = _VALUES.format(alpha=alpha, correction=correction) + more
     title = f"{result.study}, {result.ranker}" + (": changes of the score" if result.changes else "")

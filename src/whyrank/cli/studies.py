@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from whyrank.cli.command import Whole
 from whyrank.cli.options import Input, RankerOptions, Scoring, token_limit
-from whyrank.core import WhyrankError
+from whyrank.core import Whole, WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.studies import Request

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whyrank.cli.command import Share, Whole, argument, refuse
+from whyrank.cli.command import argument, refuse
 from whyrank.cli.console import Cell, p_value, plural, say, show_rows, star
 from whyrank.cli.options import Scoring, check_file, open_collection, open_rankers
-from whyrank.core import WhyrankError
+from whyrank.core import Share, Whole, WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.learners.surprises import Discovery, Surprise
@@ -31,7 +31,7 @@ class SurprisesCommand:
         table: a term table: .parquet, .arrow, .tsv or .tsv.gz.
         collection: for corpus evidence, and for the studies of --confirm.
         ranker: the ranker of --confirm.
-        confirm: put the studies to the ranker: which surprises are confirmed?
+        confirm: run the studies on the ranker, to see which surprises it confirms.
         vectors: word vectors, for classes of near terms.
         pipeline: for entity types in the collection; spaCy's if installed, or none.
         values: a class of your own: a file, or a+b+c.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whyrank.cli.command import Weight, Whole, argument, refuse
+from whyrank.cli.command import argument, refuse
 from whyrank.cli.console import Cell, plural, say, show_rows, table, word
-from whyrank.cli.options import check_file
-from whyrank.core import UnknownName, WhyrankError, printable
+from whyrank.cli.options import check_file, open_collection
+from whyrank.core import NonNegative, UnknownName, Whole, WhyrankError, printable
 
 if TYPE_CHECKING:
     from whyrank.tables import Change, TableDifference, TermTable, Weighted
@@ -26,7 +26,7 @@ class ShowCommand:
 
     Attributes:
         table: a term table: .parquet, .arrow, .tsv or .tsv.gz.
-        terms: terms to look up, as the analyzer writes them.
+        terms: terms to look up, as the analyzer writes them; of the package's tables also words.
         show: how many rows to show.
         json: print JSON on standard output.
     """
@@ -39,16 +39,21 @@ class ShowCommand:
     def run(self) -> None:
         """Print."""
         from whyrank.tables import open_table, short
+        from whyrank.text.steps import lower
 
         opened = open_table(self.table, check=True)
         if not self.terms:
             _show_whole(opened, self.show, self.json)
             say(f"{plural(len(opened), 'entry', 'entries')}: {self.table}")
             return
-        for term in self.terms:
-            if term not in opened.query_numbers and term not in opened.doc_numbers:
-                raise UnknownName("term", term, _alike(term, {**opened.query_numbers, **opened.doc_numbers}))
-        found = {term: opened.neighbours(term, self.show) for term in self.terms}
+        known = {**opened.query_numbers, **opened.doc_numbers}
+        stems = {lower(text): stem for stem, text in opened.words.items()}
+        forms = [(term, lower(term), stems.get(lower(term), term)) for term in self.terms]
+        terms = [next((each for each in spelled if each in known), spelled[0]) for spelled in forms]
+        for term in terms:
+            if term not in known:
+                raise UnknownName("term", term, _alike(term, known))
+        found = {term: opened.neighbours(term, self.show) for term in terms}
         if self.json:
             sides = {
                 term: {
@@ -59,14 +64,21 @@ class ShowCommand:
             print(_json(sides))
         else:
             for term, near in found.items():
-                _show_neighbours(f"query term {term!r}", "document term", near.doc_terms)
-                _show_neighbours(f"document term {term!r}", "query term", near.query_terms)
+                _show_neighbours(f"query term {term!r}", "document term", near.doc_terms, opened)
+                _show_neighbours(f"document term {term!r}", "query term", near.query_terms, opened)
         say(f"{plural(len(self.terms), 'term')} of {self.table}")
 
 
-def _show_neighbours(title: str, side: str, found: Sequence[Weighted]) -> None:
-    rows = [[word(each.term), f"{each.weight:.4g}"] for each in found] or [["–", "–"]]
-    table(title, [side, "weight"], rows, 1)
+def _show_neighbours(title: str, side: str, found: Sequence[Weighted], opened: TermTable) -> None:
+    texts = ["word"] if opened.words else []
+    rows = [[*_with_word(each.term, opened), f"{each.weight:.4g}"] for each in found]
+    columns = [side, *texts, "weight"]
+    table(title, columns, rows or [["–"] * len(columns)], len(columns) - 1)
+
+
+def _with_word(term: str, opened: TermTable) -> list[str]:
+    """A term, and beside it the word that texts write, where the table has words."""
+    return [word(term), *([word(opened.word(term))] if opened.words else [])]
 
 
 def _alike(term: str, known: Mapping[str, int]) -> list[str]:
@@ -97,8 +109,10 @@ def _show_whole(opened: TermTable, top: int, as_json: bool) -> None:
     table("", ["what", "value"], rows, 2)
     if found.quantiles:
         table("weights", list(found.quantiles), [[f"{value:.4g}" for value in found.quantiles.values()]], 0)
-    entries = [[word(q), word(d), f"{w:.4g}"] for q, d, w in found.strongest]
-    table("strongest entries", ["query term", "document term", "weight"], entries, 2, "of two different terms")
+    texts = ["word"] if opened.words else []
+    entries = [[*_with_word(q, opened), *_with_word(d, opened), f"{w:.4g}"] for q, d, w in found.strongest]
+    columns = ["query term", *texts, "document term", *texts, "weight"]
+    table("strongest entries", columns, entries, len(columns) - 1, "of two different terms")
 
 
 def _fact(value: Any) -> str:
@@ -137,7 +151,7 @@ class DiffCommand:
     second: str = argument("B")
     show: Whole = 10
     out: str | None = None
-    equal_within: Weight = 1e-6
+    equal_within: NonNegative = 1e-6
     json: bool = False
 
     def run(self) -> None:
@@ -238,15 +252,17 @@ class ExportCommand:
         top: the best N document terms of each query term.
         equivalent: synonyms that count in both directions: 'a, b' instead of 'a => a, b'.
         replace: synonyms without the term itself: 'a => b'.
+        collection: synonyms and expansions are the words of its texts, instead of those that the table knows.
     """
 
     table: str = argument("TABLE")
     out: str
     as_: str | None = None
-    threshold: Weight | None = None
+    threshold: NonNegative | None = None
     top: Whole | None = None
     equivalent: bool = False
     replace: bool = False
+    collection: str | None = None
 
     def run(self) -> None:
         """Write."""
@@ -256,21 +272,29 @@ class ExportCommand:
 
         kind = self._kind()
         opened, chosen = open_table(self.table, check=True), (self.threshold, self.top)
-        if kind == "synonyms":
-            written = write_synonyms(opened, self.out, *chosen, self.equivalent, self.replace)
+        if kind in ("synonyms", "expansion"):
+            words = self._words(opened)
+            if kind == "synonyms":
+                written = write_synonyms(opened, self.out, *chosen, self.equivalent, self.replace, words)
+            else:
+                written = write_expansions(opened, self.out, *chosen, words)
+            if written.unknown:
+                terms = plural(written.unknown, "term")
+                say(f"note: {terms} left out that no text of {self.collection} has as a word")
             if written.left_out:
                 entries = plural(written.left_out, "entry", "entries")
                 why = "a synonym file cannot hold terms with line breaks or white space around them"
                 say(f"note: {entries} left out: {why}")
-            size = f"{plural(written.lines, 'line')} with {plural(written.entries, 'association')}"
-        elif kind == "expansion":
-            expanded = write_expansions(opened, self.out, *chosen)
-            size = f"{plural(expanded.lines, 'query term')} with {plural(expanded.entries, 'association')}"
+            if written.flagged:
+                several = plural(written.flagged, "association")
+                say(f"note: {several} that may be opposites or names: see the comments")
+            what = "line" if kind == "synonyms" else "query term"
+            size = f"{plural(written.lines, what)} with {plural(written.entries, 'association')}"
         elif kind == "html":
             page = write_page(opened, self.out, Path(self.table).name, *chosen)
             if page.left_out:
                 entries = plural(page.left_out, "weaker entry", "weaker entries")
-                say(f"note: {entries} left out, so that a browser copes")
+                say(f"note: {entries} left out, to keep the page small enough for a browser")
             size = plural(page.entries, "entry", "entries")
         else:
             pruned = opened.prune(*chosen)
@@ -279,6 +303,16 @@ class ExportCommand:
                 write(pruned, beside)
             size = plural(len(pruned), "entry", "entries")
         say(f"{size} of {self.table}: {self.out}")
+
+    def _words(self, opened: TermTable) -> Mapping[str, str] | None:
+        """For each term the most frequent word of the collection, where one is named."""
+        from whyrank.tables import collection_words
+        from whyrank.text import analyzers
+
+        if self.collection is None:
+            return None
+        made_by = str(opened.facts.get("analyzer") or "whitespace")
+        return collection_words(open_collection(self.collection), analyzers.create(made_by))
 
     def _kind(self) -> str:
         """The format that is given, or that the name of the file says; an error for options of another one."""
@@ -291,6 +325,8 @@ class ExportCommand:
             raise UnknownName("format", kind, FORMATS)
         if kind != "synonyms":
             refuse(self, ("equivalent", "replace"), "is for --as synonyms alone")
+        if kind not in ("synonyms", "expansion"):
+            refuse(self, ("collection",), "is for --as synonyms and --as expansion")
         if self.equivalent and self.replace:
             raise WhyrankError("--equivalent and --replace exclude each other; choose one")
         if kind == "synonyms" and self.threshold is None and self.top is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whyrank.cli.command import argument
-from whyrank.cli.console import TRAINING, keeps, plural, say
+from whyrank.cli.console import keeps, plural, say
 from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class TrainCommand(RecipeOptions):
             prepared = prepare(recipe)
             counts = plural(len(prepared.data.queries), "query", "queries"), plural(len(prepared.data.docs), "text")
             say(f"{recipe.architecture}: {', '.join(counts)}")
-            keeps(TRAINING)
+            keeps("checkpoints")
             folders = train_seeds(prepared, out, list(self.seed), self.device, say)
             say(f"score with it: --ranker {recipe.architecture}:{folders[0]}")
 
@@ -69,7 +69,7 @@ def _train_trees(recipe: Recipe, out: Path, seeds: Sequence[int]) -> None:
 
     if len({*seeds}) > 1:
         raise WhyrankError("train: a tree ensemble is one file; give one --seed")
-    found = train_recipe(recipe.data, recipe.settings, out, seeds[0], replace=False)
+    found = train_recipe(recipe.data, recipe.settings, out, seeds[0])
     fit = f"{plural(found.trees, 'tree')} from {plural(found.queries, 'query', 'queries')}, nDCG@10 {found.ndcg:.4f}"
     say(f"{fit} on what they learned from: {out}")
     say(f"score with it: --ranker ltr:{out}")

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from whyrank.cli.command import Weight, Whole, refuse
+from whyrank.cli.command import refuse
 from whyrank.cli.console import figure, plural, say, table
 from whyrank.cli.options import Input, Lexical
-from whyrank.core import WhyrankError
+from whyrank.core import NonNegative, Whole, WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.evaluation import Runner, Split
@@ -46,7 +46,7 @@ class TuneCommand(Lexical, Input):
     fit_on: Whole | None = None
     dev_share: float = 1.0
     restarts: Whole | None = None
-    least_gain: Weight | None = None
+    least_gain: NonNegative | None = None
     seed: int = 0
     out: str | None = None
     json: bool = False
@@ -54,7 +54,7 @@ class TuneCommand(Lexical, Input):
     def run(self) -> None:
         """Search or fit, print and write."""
         from whyrank.core import parse_call
-        from whyrank.evaluation import Runner, parse_grid, split_queries, without_ranges
+        from whyrank.evaluation import Runner, parse_grid, split_queries
         from whyrank.evaluation.fusion import DEPTH
         from whyrank.rankers import Setting
         from whyrank.scoring import Engine
@@ -62,8 +62,7 @@ class TuneCommand(Lexical, Input):
         specs, grids = self.ranker or ("bm25",), dict(map(parse_grid, self.grid))
         if len(specs) > 1 or len(grids) < len(self.grid):
             raise WhyrankError("tune takes one --ranker, and one --grid for each of its parameters")
-        call, ranges = without_ranges(parse_call(specs[0]))
-        fitting = call.name == "fuse" and not grids and not ranges
+        fitting = parse_call(specs[0]).name == "fuse" and not grids
         if not fitting:
             why = "is for the weights of a fuse(of=[...]) without --grid; leave it out"
             refuse(self, ("restarts", "least_gain", "fit_on"), why)
@@ -98,21 +97,20 @@ class TuneCommand(Lexical, Input):
         say(f"best of {settings} on {queries} of {name}: {trials[0].ranker}{where}")
 
     def _fit(self, spec: str, split: Split, runner: Runner) -> None:
-        from whyrank.evaluation.fusion import fit_best
+        from whyrank.evaluation.fusion import fit_fusion
 
-        given = {"restarts": self.restarts, "tolerance": self.least_gain}
+        given: dict[str, Any] = {"restarts": self.restarts, "tolerance": self.least_gain}
         chosen = {name: value for name, value in given.items() if value is not None}
-        found, settings = fit_best(spec, split, self.measure, runner, seed=self.seed, **chosen)
+        found = fit_fusion(spec, split, self.measure, runner, seed=self.seed, **chosen)
         use = found.save(self.out) if self.out else found.spec
         if self.json:
             rows = [row._asdict() for row in found.rows]
             print(json.dumps({"ranker": found.spec, "choices": rows, **found.facts}, indent=1))
         else:
             _show_fusion(found, self.measure)
-        each = f" for each of {settings:,} settings of the parts" if settings > 1 else ""
         ascents = plural(len(found.fitted.ascents), "ascent")
         queries = plural(len(split.dev.queries), "query", "queries")
-        say(f"best of {ascents}{each} on {queries} of {split.dev.name}: {use}")
+        say(f"best of {ascents} on {queries} of {split.dev.name}: {use}")
 
 
 def _show_fusion(found: Fusion, measure: str) -> None:

@@ -37,10 +37,6 @@ if TYPE_CHECKING:
         MissingExtra,
         UnknownName,
         WhyrankError,
-        check_flag,
-        check_number,
-        check_text,
-        check_whole,
         nearest,
         suggestion,
         tolerance_of,
@@ -87,6 +83,21 @@ if TYPE_CHECKING:
         in_worker,
         worker_number,
         working_with,
+    )
+    from whyrank.core.parameters import (
+        LARGEST,
+        Checked,
+        Natural,
+        NonNegative,
+        Positive,
+        Range,
+        Share,
+        Whole,
+        Within,
+        check,
+        check_arguments,
+        hints_of,
+        in_words,
     )
     from whyrank.core.plugins import load_plugins
     from whyrank.core.progress import Progress, printable, silent, track

@@ -63,36 +63,6 @@ def nearest(name: str, known: Sequence[str], most: int = 3, cutoff: float = 0.5)
     return [*same, *(each for one in alike for each in folded[one])][:most]
 
 
-# Checks of the arguments that users write in call strings.
-
-
-def check_number(what: str, value: object, low: float, high: float = math.inf, strict: bool = False) -> None:
-    """Raise an error unless a value is a finite number from `low` to `high`, or with `strict` between them."""
-    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    if math.isfinite(number) and (low < number < high or (not strict and number in (low, high))):
-        return
-    ends = f"{low:g} and {high:g}" if high < math.inf else f"{low:g} and infinity"
-    raise WhyrankError(f"{what} must be a number between {ends}{' (both excluded)' if strict else ''}, not {value!r}")
-
-
-def check_whole(what: str, value: object, low: int) -> None:
-    """Raise an error unless a value is a whole number from `low` up."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
-        raise WhyrankError(f"{what} must be a whole number, {low} or more, not {value!r}")
-
-
-def check_flag(what: str, value: object) -> None:
-    """Raise an error unless a value is True or False."""
-    if not isinstance(value, bool):
-        raise WhyrankError(f"{what} must be True or False, not {value!r}")
-
-
-def check_text(what: str, value: object) -> None:
-    """Raise an error unless a value is a string or None."""
-    if value is not None and not isinstance(value, str):
-        raise WhyrankError(f"{what} must be text, not {value!r}; write it in quotes")
-
-
 def tolerance_of(what: str, given: object) -> tuple[float, float]:
     """How far two values may lie apart, as an absolute part and a share of the larger one (`10%` is 0.1)."""
     text = str(given).strip()

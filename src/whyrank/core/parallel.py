@@ -39,7 +39,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from whyrank.core.errors import MissingExtra, WhyrankError, check_number, check_text
+from whyrank.core.errors import MissingExtra, WhyrankError
+from whyrank.core.parameters import Checked, Positive, Whole
 from whyrank.core.plugins import Plugins
 from whyrank.core.registry import Registry
 
@@ -84,7 +85,7 @@ class Serial:
 
 
 @dataclass(frozen=True)
-class Processes:
+class Processes(Checked):
     """Works on tasks in several processes of this machine.
 
     Attributes:
@@ -93,13 +94,8 @@ class Processes:
         timeout: most seconds for one task; a worker that takes longer is killed and replaced.
     """
 
-    workers: int | None = None
-    timeout: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_workers(self.workers)
-        if self.timeout is not None:
-            check_number("timeout", self.timeout, 0, strict=True)
+    workers: Whole | None = None
+    timeout: Positive | None = None
 
     def run(
         self, function: Callable[[Shared, Task], Result], shared: Shared, tasks: Iterable[Task],
@@ -160,7 +156,7 @@ class Processes:
 
 
 @dataclass(frozen=True)
-class Ray:
+class Ray(Checked):
     """Works on tasks in a Ray cluster, whose machines all have this package.
 
     Attributes:
@@ -168,12 +164,8 @@ class Ray:
         address: of the cluster, such as `ray://host:10001` or `auto`; None starts one on this machine.
     """
 
-    workers: int | None = None
+    workers: Whole | None = None
     address: str | None = None
-
-    def __post_init__(self) -> None:
-        _check_workers(self.workers)
-        check_text("address", self.address)
 
     def run(
         self, function: Callable[[Shared, Task], Result], shared: Shared, tasks: Iterable[Task],
@@ -390,11 +382,6 @@ def _load(name: str, key: bytes, payload: Any) -> Any:
         raise WhyrankError(
             f"{name!r} cannot be loaded in another process ({_in_short(error)}); use the serial executor"
         ) from error
-
-
-def _check_workers(workers: object) -> None:
-    if workers is not None and (not isinstance(workers, int) or workers < 1):
-        raise WhyrankError(f"an executor needs 1 or more workers, not {workers!r}")
 
 
 def _in_short(error: BaseException | None) -> str:

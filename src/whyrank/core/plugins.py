@@ -33,10 +33,10 @@ def load_plugins(files: Iterable[str | PathLike[str]] = ()) -> None:
 
 
 class Plugins:
-    """The plugins of this process; where this is unpickled, they are loaded."""
+    """The plugins that this process has imported; where this is unpickled, they are loaded."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return load_plugins, (list(_loaded),)
+        return load_plugins, ([path for path, problem in _loaded.items() if problem is None],)
 
 
 def _problem(path: Path) -> BadInput | None:

@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from whyrank.core.callstrings import Call, arguments_of, parse_call
 from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.parameters import check_arguments
 from whyrank.core.plugins import load_plugins
 
 T = TypeVar("T")
@@ -90,6 +91,7 @@ class Registry(Generic[T]):
         if missing:
             how = ":RESOURCE" if missing[0] == "resource" else f"({missing[0]}=...)"
             raise WhyrankError(f"{self.one} {call.name!r} needs {missing[0]!r}; write {call.name}{how}")
+        check_arguments(call.name, _target(factory), arguments)
         try:
             made: T = factory.make(call.name, **arguments) if _is_family(factory) else factory(**arguments)
         except (TypeError, ValueError) as error:
@@ -171,6 +173,11 @@ def _is_family(factory: Any) -> bool:
 
 def _parameters(factory: Any) -> list[inspect.Parameter]:
     """The parameters that can be given by keyword; a family gets the name from us."""
-    target, ours = (factory.make, {"name"}) if _is_family(factory) else (factory, set())
-    found = inspect.signature(target).parameters.values()
+    ours = {"name"} if _is_family(factory) else set()
+    found = inspect.signature(_target(factory)).parameters.values()
     return [p for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in ours]
+
+
+def _target(factory: Any) -> Any:
+    """What is called with the arguments."""
+    return factory.make if _is_family(factory) else factory

@@ -22,9 +22,8 @@ BUSY_SECONDS = 120.0
 class Layout:
     """One kind of file: what it is called, how it is recognised, its tables, and what to do instead of using it.
 
-    `application` marks a file as ours, so that no other program's database is written to. The statements of
-    `upgrade`, which may call `checksum`, turn a file of the version before into one of `version`; any other version
-    is refused.
+    `application` marks a file as ours, so that no other program's database is written to. Any other version than
+    `version` is refused.
     """
 
     what: str
@@ -32,7 +31,6 @@ class Layout:
     version: int
     tables: tuple[str, ...]
     elsewhere: str
-    upgrade: tuple[str, ...] = ()
 
     @property
     def remedy(self) -> str:
@@ -70,35 +68,32 @@ class Layout:
         return BadInput(path, f"the {self.what} is damaged", rather + self.remedy)
 
     def _prepare(self, connection: sqlite3.Connection, path: Path) -> None:
-        connection.create_function("checksum", -1, checksum, deterministic=True)
         connection.execute("PRAGMA synchronous = FULL")
-        found = self._version(connection, path)
-        if not found:
+        if self._is_new(connection, path):
             connection.execute("PRAGMA page_size = 8192")
             _use_wal(connection)
-        if found != self.version:
             with writing(connection):
-                found = self._version(connection, path)  # another process may have been faster
-                for statement in (self.upgrade if found else self.tables) if found != self.version else ():
+                # another process may have been faster
+                for statement in self.tables if self._is_new(connection, path) else ():
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {self.application}")
                 connection.execute(f"PRAGMA user_version = {self.version}")
 
-    def _version(self, connection: sqlite3.Connection, path: Path) -> int:
-        """The version of a file that can be used, 0 when it is new; an error when it is another program's."""
+    def _is_new(self, connection: sqlite3.Connection, path: Path) -> bool:
+        """Whether a file is empty yet; an error when it is another program's, or of another version."""
         # one statement, so that a file which another process is making is seen whole or not at all
         found = connection.execute(
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)"
             " FROM pragma_application_id, pragma_user_version"
         ).fetchone()
         if found == (0, 0, 0):
-            return 0
+            return True
         if found[0] != self.application:
             raise BadInput(path, f"not a {self.what} but another program's database", self.elsewhere)
-        if found[1] not in (self.version, self.version - bool(self.upgrade)):
+        if found[1] != self.version:
             what = f"a {self.what} of version {found[1]}, where {self.version} is needed"
             raise BadInput(path, what, self.remedy)
-        return int(found[1])
+        return False
 
 
 def checksum(*values: object) -> bytes:
@@ -190,13 +185,7 @@ class Names(NamedTuple):
         values = f"""CREATE TABLE {self.values} ({self.maker} INTEGER NOT NULL REFERENCES {self.makers},
         text BLOB NOT NULL, {self.value} {self.type} NOT NULL, checksum BLOB NOT NULL,
         PRIMARY KEY ({self.maker}, text))"""
-        identity = f"(SELECT identity FROM {self.makers} WHERE id = {self.maker})"
-        upgrade = (
-            f"ALTER TABLE {self.values} ADD COLUMN checksum BLOB NOT NULL DEFAULT x''",
-            f"UPDATE {self.values} SET checksum = checksum({identity}, text, {self.value})",
-        )
-        elsewhere = "name another folder in the variable WHYRANK_CACHE"
-        return Layout(what, application, 2, (makers, values), elsewhere, upgrade)
+        return Layout(what, application, 2, (makers, values), "name another folder in the variable WHYRANK_CACHE")
 
 
 class TextStore(Generic[V]):

@@ -19,6 +19,6 @@ if TYPE_CHECKING:
     )
     from whyrank.evaluation.overlap import ALL, OverlapRow, PlanEffectiveness, effectiveness_of_plan, overlap_split
     from whyrank.evaluation.stability import Spread, group_rankers
-    from whyrank.evaluation.tuning import Runner, Split, Trial, parse_grid, split_queries, tune, without_ranges
+    from whyrank.evaluation.tuning import Runner, Split, Trial, parse_grid, split_queries, tune
 
 front_door(__name__)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core import Floats, UnknownName, WhyrankError, check_whole, generator, mean_interval, seed_for
+from whyrank.core import Floats, UnknownName, Whole, WhyrankError, check, generator, mean_interval, seed_for
 from whyrank.data import Collection, first_stage, open_run, texts_of
 from whyrank.evaluation.effectiveness import AnyRun, Effectiveness, default_measures, evaluate
 from whyrank.scoring import rerank
@@ -107,7 +107,7 @@ def _distinct_terms(tokens: Tokens) -> Iterator[set[int]]:
 
 def split(found: Sequence[Share], groups: int = GROUPS, seed: int = 0) -> list[list[Share]]:
     """Groups of ascending share whose sizes differ by at most one; ties go by a hash of the query id."""
-    check_whole("groups", groups, 1)
+    check("groups", groups, Whole)
     if len(found) < groups:
         have = f"only {len(found)} of the judged queries have terms and a relevant document with a text"
         raise WhyrankError(f"the overlap split needs a query per group, {groups} at least: {have}")

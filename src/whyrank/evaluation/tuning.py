@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -35,7 +34,6 @@ DEFAULT_GRIDS: Mapping[str, Mapping[str, Sequence[float]]] = {
         "lam": (0.05, 0.1, 0.15, 0.25, 0.3, 0.35, 0.45, 0.5),
     },
 }
-_RANGE = re.compile(r"[-+.\deE]+(?::[-+.\deE]+){2}")
 
 
 class Trial(NamedTuple):
@@ -56,11 +54,8 @@ class Split(NamedTuple):
 
 def tune(spec: str, grid: Mapping[str, Sequence[Any]], split: Split, measure: str, runner: Runner) -> list[Trial]:
     """Measure every combination of the grid, best on the development queries first; ties keep the grid's order."""
-    call, ranges = without_ranges(parse_call(spec))
-    if twice := sorted(ranges.keys() & grid.keys()):
-        raise WhyrankError(f"{twice[0]!r} is in the call string and in --grid; leave out one of the two")
-    wanted = {**ranges, **grid}
-    settings = list(combinations(wanted)) if wanted else _default_settings(call)
+    call = parse_call(spec)
+    settings = list(combinations(grid)) if grid else _default_settings(call)
     if not any(settings):
         raise WhyrankError(f"there is no default grid for {call.name!r}; give one with --grid NAME=V1,V2,...")
 
@@ -140,13 +135,6 @@ class Runner:
         if self._index is None or self._index.ranker.analyzer != ranker.analyzer:
             self._index = LexicalIndex.of(ranker, self.setting.collection.docs)
         return self._index.using(ranker)
-
-
-def without_ranges(call: Call) -> tuple[Call, dict[str, list[float]]]:
-    """A call without the arguments that are written as ranges, `bm25(k1=0.6:1.2:0.3)`, and these ranges."""
-    ranged = {k: v for k, v in call.arguments.items() if isinstance(v, str) and _RANGE.fullmatch(v)}
-    kept = {k: v for k, v in call.arguments.items() if k not in ranged}
-    return call._replace(arguments=kept), dict(parse_grid(f"{name}={values}") for name, values in ranged.items())
 
 
 def parse_grid(text: str) -> tuple[str, list[float]]:

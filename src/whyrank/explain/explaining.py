@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
-from whyrank.core import WhyrankError, check_whole, name_of
+from whyrank.core import Range, WhyrankError, check, name_of
 from whyrank.data import Collection, open_collection
 from whyrank.explain.blackbox import BlackBox
 from whyrank.explain.counterfactual import Search
@@ -46,7 +47,7 @@ def explain(
     for given in (query, *docs):
         if not isinstance(given, str):
             raise WhyrankError(f"explain takes texts, not {given!r}")
-    check_whole("calls", calls, LEAST_CALLS)
+    check("calls", calls, Annotated[int, Range(LEAST_CALLS)])
     where = None if collection is None else open_collection(collection)
     opened = as_ranker(ranker, Setting(where, typed=True))
     if any(isinstance(each, RunRanker) for each in (opened, *getattr(opened, "parts", ()))):

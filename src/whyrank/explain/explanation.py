@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from html import escape
@@ -102,13 +103,18 @@ class Explanation:
         largest = abs(shown[0].share) if shown else 0.0
         rows = [(part.share, NAMES[part.doc] if two else "", one_line(part.text, 40)) for part in shown]
         rows += [(sum(part.share for part in others), "", f"{len(others):,} weaker ones together")] * bool(others)
-        rows += [(self.rest, "", "rest: due to no word")]
+        rest = (
+            0.0 if self.method == "exact" and math.isclose(self.rest + self.explained, self.explained) else self.rest
+        )
+        rows += [(rest, "", "rest: due to no word")]
         wide = max(len(row[2]) for row in rows)
         lines = [fill(self._headline(), WIDTH), ""]
         for i, (share, doc, text) in enumerate(rows):
             bar = round(BAR * abs(share) / largest) if largest and i < len(shown) else 0
             lines.append(f"{share:>+10.4g} {doc:2}{text:{wide}}  {('+' if share > 0 else '-') * bar}".rstrip())
-        total = f"{self.explained:>+10.4g} {'':2}{'the gap between A and B' if two else 'the score'}"
+        total = (
+            f"{self.explained:>+10.4g} {'':2}{'the gap between A and B: + is for A, - for B' if two else 'the score'}"
+        )
         return printable("\n".join([*lines, total, "", *(fill(line, WIDTH) for line in self._remarks())]))
 
     def to_html(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,16 +13,16 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from whyrank.core import UnknownName, WhyrankError, check_writable
+from whyrank.core import UnknownName, WhyrankError
 from whyrank.explain import Explanation
 from whyrank.explorer.guard import Guard, read_form
 from whyrank.explorer.jobs import Job, Session
 from whyrank.explorer.live import CALLS, MOST_COLLECTED, OFFERED, Explorer, Texts
 from whyrank.report.examples import compared, shorten
-from whyrank.report.html import answer
-from whyrank.report.themes import label_of, theme_of
-from whyrank.report.views import is_clear, rows_of
-from whyrank.report.words import bounds, count, figure, p_value, signed
+from whyrank.report.html import answer, pair_of
+from whyrank.report.themes import THEMES, label_of, theme_of, words_for
+from whyrank.report.views import differs, is_clear, rows_of
+from whyrank.report.words import bounds, count, difference, figure, p_value, signed
 from whyrank.studies import Contrasts, Pair, save
 
 TERMS = 15  # terms of a table that are shown in either direction
@@ -82,16 +81,24 @@ def _add_findings(app: FastAPI, explorer: Explorer, page: Pages) -> None:
         if explorer.audit is None:
             return RedirectResponse("/workbench", 303)
         findings = [finding for finding in explorer.audit.findings if finding.group is None]
-        rows = sorted(rows_of(findings), key=lambda row: theme_of(row.study))
-        return page("home.html.j2", audit=explorer.audit, rows=rows)
+        rows = rows_of(findings)
+        themes = [(theme, asks, own) for theme, asks in THEMES.items()
+                  if (own := [row for row in rows if theme_of(row.study) == theme])]  # fmt: skip
+        return page("home.html.j2", audit=explorer.audit, themes=themes)
 
     @app.get("/study")
     def study(name: str) -> HTMLResponse:
         if explorer.audit is None:
             raise WhyrankError("there is no audit; start the explorer with a result folder")
         view = explorer.audit[name]
-        found = {ranker: explorer.examples(name, ranker) for ranker in view.rankers}
-        return page("study.html.j2", study=name, found=found, names=explorer.audit.names)
+        about = words_for(name)
+        edited = bool(about and about.edited) or any(f.range is not None for f in view.findings)
+        found = {}
+        for f in (each for each in view.findings if each.group is None):
+            usual = -1 if (f.score or 0.0) < 0 else 1  # what the ranker does more often comes first
+            shown = sorted(enumerate(explorer.examples(name, f.ranker)), key=lambda each: usual * each[1].diff < 0)
+            found[f.ranker] = f, [(number, each, pair_of(each, edited)) for number, each in shown]
+        return page("study.html.j2", study=name, found=found, names=explorer.audit.names, about=about)
 
     @app.get("/charts")
     def charts(name: str = "") -> HTMLResponse:
@@ -195,7 +202,7 @@ def _add_collected(app: FastAPI, explorer: Explorer, page: Pages) -> None:
         if not (texts.query.strip() and texts.a.strip() and texts.b.strip()) or texts.a == texts.b:
             raise WhyrankError("a contrast has a query and two texts that differ")
         if len(session.collected) >= MOST_COLLECTED:
-            raise WhyrankError(f"{MOST_COLLECTED:,} contrasts are collected: save them, and remove some")
+            raise WhyrankError(f"{MOST_COLLECTED:,} contrasts are collected: download them, and remove some")
         session.collected.append(Pair(texts.query, (texts.a, texts.b)))
         said = f"Collected: {count(len(session.collected))} so far."
         return page("message.html.j2", problem="", said=said)
@@ -212,20 +219,6 @@ def _add_collected(app: FastAPI, explorer: Explorer, page: Pages) -> None:
         return page.job(
             session.start(f"running {count(len(pairs))} contrasts", lambda job: explorer.study(job, pairs))
         )
-
-    @app.post("/collected/save")
-    def save_collected(session: Own) -> HTMLResponse:
-        pairs, number = _collected(session), 1
-        check_writable(explorer.out / "contrasts.jsonl")
-        explorer.out.mkdir(parents=True, exist_ok=True)
-        while True:  # the first number that no other browser has taken
-            path = explorer.out / f"contrasts-{number}.jsonl"
-            with suppress(FileExistsError):
-                path.touch(exist_ok=False)
-                break
-            number += 1
-        save(Contrasts.from_pairs(pairs), path)
-        return page("message.html.j2", problem="", said=f"Saved as {path}.")
 
     @app.get("/collected/contrasts.jsonl")
     def download(session: Own) -> Response:
@@ -246,10 +239,11 @@ class Pages:
         )
         self.environment.filters |= {
             "figure": figure, "signed": signed, "p": p_value, "count": count, "label": label_of,
-            "shorten": shorten,
+            "shorten": shorten, "difference": difference,
         }  # fmt: skip
         self.environment.globals |= {
             "explorer": explorer, "offered": OFFERED, "is_clear": is_clear, "answer": answer, "bounds": bounds,
+            "differs": differs,
         }  # fmt: skip
 
     def __call__(self, name: str, status: int = 200, **values: Any) -> HTMLResponse:

@@ -6,7 +6,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -125,7 +124,6 @@ class Explorer:
         collection: where queries and documents are picked from.
         audit: the findings and examples to start from, if any.
         tables: term tables to look terms up in, by name.
-        out: the folder that collected contrasts are saved in.
         analyzer: whose stop words are stop words in edits.
     """
 
@@ -133,7 +131,6 @@ class Explorer:
     collection: Collection
     audit: Audit | None = None
     tables: Mapping[str, TermTable] = field(default_factory=dict)
-    out: Path = Path("whyrank-explorer")
     analyzer: str = "lucene"
 
     def __post_init__(self) -> None:
@@ -180,7 +177,8 @@ class Explorer:
         docs = [text for name, text in (("a", texts.a), ("b", texts.b)) if which in (name, "both")]
         if not texts.query.strip() or not all(text.strip() for text in docs):
             raise WhyrankError("there is nothing to explain: type a query and the text or texts")
-        return explain(self.ranker(ranker), texts.query, *docs, calls=CALLS, engine=self._job_engine(job))
+        found = explain(self.ranker(ranker), texts.query, *docs, calls=CALLS, engine=self._job_engine(job))
+        return replace(found, ranker=self.names[ranker])
 
     def study(self, job: Job, pairs: Sequence[Pair]) -> list[Finding]:
         """What every ranker answers to the collected contrasts; rank steps are measured where they are not known."""

@@ -12,17 +12,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.core import Call, Codes, Ints, Progress, call_of, check_number, check_text, check_whole
+from whyrank.core import Call, Codes, Ints, Progress, Share, Whole
 from whyrank.data import Collection
 from whyrank.learners.em import Growing
 from whyrank.networks import Ids, NeuralModel1Network, load
+from whyrank.rankers import Described
 from whyrank.tables import TermTable
 from whyrank.text import analyzers
 from whyrank.training import find_device
@@ -34,7 +35,7 @@ _TEXTS = 4096  # texts that are tokenized at a time
 
 
 @dataclass(frozen=True)
-class Neural:
+class Neural(Described):
     """A trained neural Model 1 as a table, T(query token | document token) of all tokens: `neural:FOLDER`.
 
     The network has learned already: a collection only says which tokens are compared, those of its queries and texts.
@@ -48,22 +49,12 @@ class Neural:
     """
 
     resource: str
-    threshold: float = THRESHOLD
-    top: int | None = None
-    block: int | None = None
+    threshold: Share = THRESHOLD
+    top: Whole | None = None
+    block: Whole | None = None
     device: str = "cpu"
 
-    def __post_init__(self) -> None:
-        check_text("neural: device", self.device)
-        check_number("neural: threshold", self.threshold, 0, 1)
-        for name in ("top", "block"):
-            if getattr(self, name) is not None:
-                check_whole(f"neural: {name}", getattr(self, name), 1)
-
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "neural")
+    registered: ClassVar[str] = "neural"
 
     def learn(self, collection: Collection | None = None) -> TermTable:
         """The table of the network."""

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from whyrank.core import Whole
 from whyrank.networks.chunks import ChunkedNetwork, first_states, reading
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.knrm import KernelPooling, cosine_matrix
@@ -36,7 +37,7 @@ class CedrNetwork(ChunkedNetwork):
     through: ClassVar[bool] = True
 
     def __init__(
-        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: int = 3
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: Whole = 3
     ) -> None:
         super().__init__(encoder, tokenizer, max_query, max_doc, chunks)
         self.channels = encoder.depth + 1

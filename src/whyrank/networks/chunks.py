@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from whyrank.core import check_whole
+from whyrank.core import Whole
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.network import Network
 from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, padded, pair_arrays
@@ -46,10 +46,9 @@ class ChunkedNetwork(Network):
     """
 
     def __init__(
-        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: int = 3
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: Whole = 3
     ) -> None:
         super().__init__(encoder, tokenizer, max_query, max_doc)
-        check_whole("chunks", chunks, 1)
         self.chunks = chunks
 
     def doc_ids(self, texts: Sequence[str]) -> list[Ids]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from whyrank.core import check_number
+from whyrank.core import Share, Whole
 from whyrank.networks.chunks import ChunkedNetwork, first_states
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.network import JointNetwork
@@ -27,10 +27,9 @@ class CrossNetwork(JointNetwork):
 
     def __init__(
         self, encoder: Encoder, tokenizer: ModelTokenizer,
-        max_query: int = 32, max_doc: int = 477, dropout: float = 0.1,
+        max_query: int = 32, max_doc: int = 477, dropout: Share = 0.1,
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc)
-        check_number("dropout", dropout, 0, 1)
         self.inner, self.outer = nn.Linear(encoder.width, encoder.width), nn.Linear(encoder.width, 1)
         self.dropout = nn.Dropout(dropout)
 
@@ -57,11 +56,10 @@ class VanillaNetwork(ChunkedNetwork):
     architecture: ClassVar[str] = "vanilla"
 
     def __init__(
-        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: int = 3,
-        dropout: float = 0.1,
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: Whole = 3,
+        dropout: Share = 0.1,
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc, chunks)
-        check_number("dropout", dropout, 0, 1)
         self.dropout, self.outer = nn.Dropout(dropout), nn.Linear(encoder.width, 1)
         nn.init.xavier_uniform_(self.outer.weight)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core import check_number, check_whole
+from whyrank.core import Share, Whole
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.separate import Encoded
 from whyrank.networks.sparse import VocabularyNetwork
@@ -36,12 +36,9 @@ class EpicNetwork(VocabularyNetwork):
 
     def __init__(
         self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477,
-        transform: bool = False, top: int | None = None, dropout: float = 0.1,
+        transform: bool = False, top: Whole | None = None, dropout: Share = 0.1,
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc, transform)
-        if top is not None:
-            check_whole("top", top, 1)
-        check_number("dropout", dropout, 0, 1)
         self.top, self.dropout = top, nn.Dropout(dropout)
         self.query_importance, self.doc_importance, self.quality = (_even(encoder.width) for _ in range(3))
 

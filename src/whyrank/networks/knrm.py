@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core import WhyrankError, check_flag, check_whole, generator
+from whyrank.core import Whole, WhyrankError, generator
 from whyrank.networks.encoder import Encoder, WordEncoder
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork
@@ -112,7 +112,6 @@ class KnrmNetwork(WordNetwork):
         max_query: int = 32, max_doc: int = 477, trainable: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc)
-        check_flag("trainable", trainable)
         self.trainable, self.kernels = trainable, KernelPooling(trainable=trainable)
         self.outer = nn.Linear(len(self.kernels), 1)
 
@@ -143,13 +142,10 @@ class ConvKnrmNetwork(WordNetwork):
     architecture: ClassVar[str] = "conv-knrm"
 
     def __init__(
-        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, ngrams: int = 3,
-        filters: int = 128, trainable: bool = False,
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, ngrams: Whole = 3,
+        filters: Whole = 128, trainable: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc)
-        check_whole("ngrams", ngrams, 1)
-        check_whole("filters", filters, 1)
-        check_flag("trainable", trainable)
         self.ngrams, self.trainable, self.kernels = ngrams, trainable, KernelPooling(trainable=trainable)
         self.filters = nn.ModuleList(nn.Conv1d(encoder.width, filters, n + 1) for n in range(ngrams))
         self.outer = nn.Linear(ngrams**2 * len(self.kernels), 1)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core import BadInput, check_flag, check_whole
+from whyrank.core import BadInput, Whole
 from whyrank.networks.encoder import Encoder, stored_tensors
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork
@@ -44,13 +44,10 @@ class LateNetwork(SeparateNetwork):
     architecture: ClassVar[str] = "late"
 
     def __init__(
-        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 29, max_doc: int = 477, dim: int = 128,
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 29, max_doc: int = 477, dim: Whole = 128,
         augment: bool = True, attend: bool = False, punctuation: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc)
-        check_whole("dim", dim, 1)
-        for name, value in (("augment", augment), ("attend", attend), ("punctuation", punctuation)):
-            check_flag(name, value)
         self.dim, self.augment, self.attend, self.punctuation = dim, augment, attend, punctuation
         self.projection = nn.Linear(encoder.width, dim, bias=False)
         nn.init.orthogonal_(self.projection.weight)

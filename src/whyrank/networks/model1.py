@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core import Floats, UnknownName, WhyrankError, check_number, check_whole
+from whyrank.core import Floats, Share, Whole, WhyrankError, Within, check
 from whyrank.networks.chunks import ChunkedNetwork, reading
 from whyrank.networks.encoder import Encoder, WordEncoder
 from whyrank.networks.network import Network, arguments_of
@@ -29,7 +28,7 @@ from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, padded, tensors
 #
 # Boytsov and Kolter, "Exploring classic and neural lexical translation models for information retrieval", ECIR 2021.
 
-VARIANTS = ("network", "cosine")
+Variant = Literal["network", "cosine"]
 WIDTHS = (128, 128, 64)  # of Pq and Pd, of F1, of F2
 
 
@@ -73,22 +72,15 @@ class Translating(nn.Module):
     """The layer, over vectors of some width; its settings are those of `Model1Network`."""
 
     def __init__(
-        self, width: int, variant: str = "network", p_self: float | None = 0.3, widths: Sequence[int] = WIDTHS,
-        eps: float = 1e-8, dropout: float = 0.0, start: float = -3.0,
+        self, width: int, variant: Variant = "network", p_self: Share | None = 0.3, widths: Sequence[int] = WIDTHS,
+        eps: Within = 1e-8, dropout: Share = 0.0, start: float = -3.0,
     ) -> None:  # fmt: skip
         """Make the layer with new weights."""
         super().__init__()
-        if variant not in VARIANTS:
-            raise UnknownName("variant", str(variant), VARIANTS)
-        if p_self is not None:
-            check_number("p_self", p_self, 0, 1)
         if not isinstance(widths, Sequence) or isinstance(widths, str) or len(widths) != len(WIDTHS):
             raise WhyrankError(f"widths must be three whole numbers, such as {list(WIDTHS)}, not {widths!r}")
         for each in widths:
-            check_whole("widths", each, 1)
-        check_number("eps", eps, 0, 1, strict=True)
-        check_number("dropout", dropout, 0, 1)
-        check_number("start", start, -math.inf)
+            check("widths", each, Whole)
         self.variant, self.p_self, self.widths, self.eps = variant, p_self, list(widths), float(eps)
         self.start = float(start)
         self.dropout = nn.Dropout(dropout)
@@ -201,21 +193,19 @@ class NeuralModel1Network(Model1Network, SeparateNetwork):
 
     def __init__(
         self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477,
-        variant: str = "network",
-        p_self: float | None = 0.3, widths: Sequence[int] = WIDTHS, eps: float = 1e-8, dropout: float = 0.0,
+        variant: Variant = "network",
+        p_self: Share | None = 0.3, widths: Sequence[int] = WIDTHS, eps: Within = 1e-8, dropout: Share = 0.0,
         start: float = -3.0,
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc)
         if not isinstance(encoder, WordEncoder) or encoder.vectors.num_embeddings != 1 + 2 * len(tokenizer):
-            raise WhyrankError(
-                f"{self.architecture} stands on vectors of its own for {len(tokenizer):,} tokens, twice"
-            )
+            raise WhyrankError(f"{self.architecture} has vectors of its own for {len(tokenizer):,} tokens, twice")
         self.layer = Translating(encoder.width, variant, p_self, widths, eps, dropout, start)
 
     @classmethod
     def over_tokenizer(cls, tokenizer: ModelTokenizer, dims: int = 128, **settings: Any) -> Network:
         """A new network with vectors of `dims` numbers for the tokens of a tokenizer."""
-        check_whole("dims", dims, 1)
+        check("dims", dims, Whole)
         encoder = WordEncoder(1 + 2 * len(tokenizer), dims)
         for side in encoder.vectors.weight.data[1:].chunk(2):
             nn.init.xavier_uniform_(side)
@@ -288,9 +278,9 @@ class BertModel1Network(Model1Network, ChunkedNetwork):
     architecture: ClassVar[str] = "bert-model1"
 
     def __init__(
-        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: int = 3,
-        variant: str = "network", p_self: float | None = 0.3, widths: Sequence[int] = WIDTHS, eps: float = 1e-8,
-        dropout: float = 0.0, start: float = -3.0,
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: Whole = 3,
+        variant: Variant = "network", p_self: Share | None = 0.3, widths: Sequence[int] = WIDTHS, eps: Within = 1e-8,
+        dropout: Share = 0.0, start: float = -3.0,
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc, chunks)
         self.layer = Translating(encoder.width, variant, p_self, widths, eps, dropout, start)

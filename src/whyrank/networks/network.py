@@ -7,16 +7,16 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
-from whyrank.core import LISTING, BadInput, check_listed, list_checksums, replacing, write_text
+from whyrank.core import LISTING, BadInput, check_arguments, check_listed, list_checksums, replacing, write_text
 from whyrank.networks import networks
 from whyrank.networks.encoder import Encoder, load_encoder, new_encoder, settings_of
 from whyrank.networks.first_position import is_plain
-from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, open_tokenizer, pair_arrays, tensors
+from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, open_tokenizer, pair_arrays
 
 KIND = "whyrank network"
 CONFIG, WEIGHTS, TOKENS = "config.json", "model.safetensors", "tokenizer.json"
@@ -40,6 +40,11 @@ class Network(nn.Module):
 
     architecture: ClassVar[str]
     scale: ClassVar[str] = "logit"
+
+    def __new__(cls, *parts: Any, **settings: Any) -> Self:
+        """Check the settings, which are arguments of the constructor of the architecture."""
+        check_arguments(cls.architecture, cls, settings)
+        return super().__new__(cls)
 
     def __init__(self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477) -> None:
         super().__init__()
@@ -75,11 +80,6 @@ class Network(nn.Module):
     def penalty(self) -> Tensor | None:
         """What the last `forward` adds to the loss besides the ranking, if anything."""
         return None
-
-    def score_texts(self, queries: Sequence[str], docs: Sequence[str], device: Any = "cpu") -> Tensor:
-        """Scores of aligned pairs of texts in one batch; for small numbers of pairs."""
-        found: Tensor = self(tensors(self.arrays(self.query_ids(queries), self.doc_ids(docs)), device))
-        return found
 
     @property
     def packs(self) -> bool:

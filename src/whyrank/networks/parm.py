@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from whyrank.core import UnknownName, WhyrankError, check_number
+from whyrank.core import Share, UnknownName, WhyrankError
 from whyrank.networks.encoder import Encoder, stored_tensors
 from whyrank.networks.network import JointNetwork, Network, is_network, load
 from whyrank.networks.tokens import ModelTokenizer
@@ -18,7 +18,6 @@ from whyrank.networks.tokens import ModelTokenizer
 if TYPE_CHECKING:
     from whyrank.networks.tokens import Ids
 
-HEADS = ("deep", "affine")
 _POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 
 
@@ -37,13 +36,10 @@ class ParmNetwork(JointNetwork):
 
     def __init__(
         self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 221,
-        dropout: float = 0.1,
-        head: str = "deep",
+        dropout: Share = 0.1,
+        head: Literal["deep", "affine"] = "deep",
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc)
-        if head not in HEADS:
-            raise UnknownName("head of parm", str(head), HEADS)
-        check_number("dropout", dropout, 0, 1)
         width = encoder.width
         self.head, self.dropout = head, nn.Dropout(dropout)
         if head == "deep":

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core import WhyrankError, check_flag, check_number, check_whole
+from whyrank.core import Natural, NonNegative, WhyrankError
 from whyrank.networks.encoder import Encoder, stored_tensors
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork
@@ -65,7 +65,6 @@ class VocabularyNetwork(SeparateNetwork):
         max_query: int = 32, max_doc: int = 477, transform: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc)
-        check_flag("transform", transform)
         self.transform, self.head = transform, VocabularyHead(encoder, transform)
 
     @classmethod
@@ -142,12 +141,10 @@ class SparseNetwork(VocabularyNetwork):
 
     def __init__(
         self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477,
-        transform: bool = False, query_weight: float = 3e-4, doc_weight: float = 1e-4, ramp: int = 0,
+        transform: bool = False, query_weight: NonNegative = 3e-4,
+        doc_weight: NonNegative = 1e-4, ramp: Natural = 0,
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc, transform)
-        check_number("query_weight", query_weight, 0)
-        check_number("doc_weight", doc_weight, 0)
-        check_whole("ramp", ramp, 0)
         self.query_weight, self.doc_weight, self.ramp = query_weight, doc_weight, ramp
         self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
         self._seen: dict[str, list[Tensor]] = {"query": [], "doc": []}  # weights since the last penalty

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
+    from whyrank.rankers.base import Described
     from whyrank.rankers.cascade import CascadeRanker, stacked
     from whyrank.rankers.doc2query import ExpandingRanker
     from whyrank.rankers.fuse import Fuse, FusedRanker, contents_of, write_weights

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from whyrank.core import Codes, Ints, Progress, call_of
+from whyrank.core import Checked, Codes, Ints, Progress, call_of
 
 if TYPE_CHECKING:
     from whyrank.text import Analyzer, Tokens
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 CHUNK = 10_000
 
 
-class Described:
+class Described(Checked):
     """A dataclass that a call string describes; another process gets its fields, and opens all else for itself."""
-
-    registered: ClassVar[str]
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from whyrank.core import Floats, Ranker, WhyrankError, check_whole
+from whyrank.core import Floats, Ranker, Whole, WhyrankError, check
 from whyrank.rankers.base import Described
 from whyrank.rankers.opening import Composite, Setting, open_rankers, specs
 
@@ -37,11 +37,12 @@ class Cascade(Described):
     registered: ClassVar[str] = "cascade"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "of", specs("cascade", self.of))
         if isinstance(self.depth, list | tuple):
             object.__setattr__(self, "depth", list(self.depth))
         for depth in self.depth if isinstance(self.depth, list) else [self.depth]:
-            check_whole("cascade: depth", depth, 1)
+            check("cascade: depth", depth, Whole)
         if len(self.depths) != len(self.of) - 1:
             raise WhyrankError(f"cascade: give one depth for each of the {len(self.of) - 1} rankers after the first")
         if list(self.depths) != sorted(self.depths, reverse=True):

@@ -11,18 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from whyrank.core import (
-    Floats,
-    Names,
-    Progress,
-    Ranker,
-    TextStore,
-    WhyrankError,
-    cache_folder,
-    check_text,
-    check_whole,
-    parse_call,
-)
+from whyrank.core import Floats, Names, Natural, Progress, Ranker, TextStore, Whole, cache_folder, parse_call
 from whyrank.rankers.base import Described, distinct
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.neural import Computing, by_length, check_folder, digest_of, model_folder
@@ -40,11 +29,11 @@ class Doc2Query(Described):
     """A ranker over text + " " + n generated queries, by default BM25.
 
     MODEL is a hub id or a folder: a sequence-to-sequence model reads the text, a causal model a prompt with it. The
-    queries are sampled (top-k 10, at most 64 tokens) in batches on `device`, by default CUDA where there is one; each
-    text is seeded by `seed` and itself, whatever else is in its batch. They are kept on disk by text, model, n and
-    seed. Only texts that are scored are expanded, all of a collection where it retrieves: analyzer and statistics
-    (document frequencies, number of documents, average length) are those of the collection as it is, not expanded;
-    `ranker='bm25(stats=FILE)'` takes them from elsewhere.
+    queries are sampled (top-k 10, at most 64 tokens) in batches on `device`, by default CUDA where there is one. The
+    random generator of a text depends on `seed` and the text, not on its batch. Queries are kept on disk by text,
+    model, n and seed. Only texts that are scored are expanded, all of a collection where it retrieves. Analyzer and
+    statistics (document frequencies, number of documents, average length) are those of the collection without
+    expansion; `ranker='bm25(stats=FILE)'` takes them from elsewhere.
 
     Nogueira and Lin, "From doc2query to docTTTTTquery", 2019.
 
@@ -57,19 +46,15 @@ class Doc2Query(Described):
     """
 
     resource: str
-    n: int = 4
-    seed: int = 0
+    n: Whole = 4
+    seed: Natural = 0
     ranker: str = "bm25"
     device: str | None = None
 
     registered: ClassVar[str] = "doc2query"
 
     def __post_init__(self) -> None:
-        check_whole("doc2query: n", self.n, 1)
-        check_whole("doc2query: seed", self.seed, 0)
-        check_text("doc2query: device", self.device)
-        if not isinstance(self.ranker, str):
-            raise WhyrankError(f"doc2query: ranker must be a call string, not {self.ranker!r}")
+        super().__post_init__()
         object.__setattr__(self, "ranker", str(parse_call(hide_values(self.ranker))))
 
     def bind(self, setting: Setting) -> ExpandingRanker:

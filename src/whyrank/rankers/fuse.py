@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,13 +17,12 @@ from whyrank.core import (
     Answered,
     BadInput,
     Floats,
+    NonNegative,
     Ranker,
-    UnknownName,
+    Whole,
     WhyrankError,
     ask,
-    check_number,
-    check_text,
-    check_whole,
+    check,
     name_of,
     parse_call,
     read_sealed_json,
@@ -52,10 +50,10 @@ class Fuse(Described):
     | rank | 1 / (k + 1 + number of candidates with a higher score), k = 60 |
     | query | s / scale of the query: IDFs for bm25, tokens for ql, neural-model1 and bert-model1, else 1 |
 
-    Least, greatest, mean, deviation and number are those of the query's candidates, which are fixed beforehand: the
-    `depth` best documents of the run `candidates` (a run of the collection or a file; without a name the collection's
-    first-stage run). No score depends on what else is in a batch. A query without candidates has no score, except
-    with `none` and `query`. Where all candidates score the same, the scale is 1.
+    Least, greatest, mean, deviation and number are those of the query's candidates, which are fixed beforehand. These
+    are the `depth` best documents of the run `candidates`: a run of the collection or a file, without a name the
+    collection's first-stage run. No score depends on what else is in a batch. A query without candidates has no
+    score, except with `none` and `query`. Where all candidates score the same, the scale is 1.
 
     With `fields`, a list of analyzers, each ranker of `of` is used once with each of them. `weights` may be a file
     that `whyrank tune --out FILE` wrote.
@@ -78,17 +76,18 @@ class Fuse(Described):
 
     of: Sequence[str] = field(hash=False)
     weights: Sequence[float] | str | None = field(default=None, hash=False)
-    normalise: str = "none"
+    normalise: Literal["none", "minmax", "zscore", "rank", "query"] = "none"
     shifts: Sequence[float] | None = field(default=None, hash=False)
     scales: Sequence[float] | None = field(default=None, hash=False)
     candidates: str | None = None
-    depth: int = 100
-    k: float = 60.0
+    depth: Whole = 100
+    k: NonNegative = 60.0
     fields: Sequence[str] | None = field(default=None, hash=False)
 
     registered: ClassVar[str] = "fuse"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         given, least = self.of, 2
         if self.fields is not None:
             if not is_strings(self.fields, 2):
@@ -97,8 +96,6 @@ class Fuse(Described):
             object.__setattr__(self, "fields", list(self.fields))
             given, least = [given] if isinstance(given, str) else given, 1
         object.__setattr__(self, "of", specs("fuse", given, least))
-        if self.normalise not in (*_WITHOUT_CANDIDATES, *KINDS):
-            raise UnknownName("normalisation of fuse", self.normalise, (*_WITHOUT_CANDIDATES, *KINDS))
         for name in ("weights", "shifts", "scales"):
             self._check_numbers(name)
         if self.normalise != "none" and (self.shifts is not None or self.scales is not None):
@@ -106,9 +103,6 @@ class Fuse(Described):
         if self.normalise in _WITHOUT_CANDIDATES and self.candidates is not None:
             needs = f"{self.normalise} needs no candidates"
             raise WhyrankError(f"fuse: candidates are for normalise=minmax, zscore or rank; {needs}")
-        check_text("fuse: candidates", self.candidates)
-        check_whole("fuse: depth", self.depth, 1)
-        check_number("fuse: k", self.k, 0)
 
     def _check_numbers(self, name: str) -> None:
         given, size = getattr(self, name), len(self.parts)
@@ -117,7 +111,7 @@ class Fuse(Described):
         if not isinstance(given, list | tuple) or len(given) != size:
             raise WhyrankError(f"fuse: {name} must be a list with a number for each of the {size} rankers")
         for number in given:
-            check_number(f"fuse: {name}", number, -math.inf)
+            check(f"fuse: {name}", number, float)
         if name == "scales" and not all(given):
             raise WhyrankError("fuse: scales must not be 0")
         object.__setattr__(self, name, list(given))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import os
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Answered, BadInput, Floats, MissingExtra, WhyrankError, check_flag, check_whole, file_digest
+from whyrank.core import Answered, BadInput, Floats, MissingExtra, Whole, WhyrankError, file_digest
 from whyrank.rankers.base import Described, distinct
 from whyrank.rankers.fields import reads_fields, score_with_fields
 
@@ -74,14 +75,9 @@ class PythonRanker(ModuleRanker):
     resource: str
     stateful: bool | None = None
     version: str | int | float | None = None
-    batch_size: int = 32
+    batch_size: Whole = 32
 
     registered: ClassVar[str] = "python"
-
-    def __post_init__(self) -> None:
-        """Check the arguments; whether the function exists shows when it is needed."""
-        check_flag("python: stateful", False if self.stateful is None else self.stateful)
-        check_whole("python: batch_size", self.batch_size, 1)
 
     @property
     def tie_tolerance(self) -> Any:
@@ -132,23 +128,20 @@ class PythonRanker(ModuleRanker):
 class PyTerrierRanker(ModuleRanker):
     """A PyTerrier transformer that scores texts: `module:attr` or `path/file.py:attr`.
 
-    It is given a data frame with the columns qid, query, docno and text, one row per pair, and gives back a frame
-    with qid, docno and score, in any order. What is no transformer but can be called is called once without
+    It is given a data frame with the columns qid, query, docno and text, one row per pair. It returns a frame with
+    qid, docno and score, in any order. What is no transformer but can be called is called once without
     arguments to make one. Rows that it leaves out are counted as pairs without a score. A score must depend on its
     pair alone: what ranks or normalises within a list sees the batches of the engine, which mean nothing.
 
-    The identity has a hash of the module's source and of what it imports from beside it; what else the transformer
-    depends on (an index, a model) is named by `version=`, and only with it scores are reused in a later run.
+    The identity has a hash of the module's source and of what it imports from beside it. `version=` names what else
+    the transformer depends on (an index, a model), and only with it scores are reused in a later run.
     """
 
     resource: str
     version: str | int | float | None = None
-    batch_size: int = 64
+    batch_size: Whole = 64
 
     registered: ClassVar[str] = "pyterrier"
-
-    def __post_init__(self) -> None:
-        check_whole("pyterrier: batch_size", self.batch_size, 1)
 
     @property
     def cacheable(self) -> bool:
@@ -323,7 +316,7 @@ def _local_file(name: str, home: Path, root: Path) -> Path | None:
     if module is not None and not known:
         return None
     candidates = [Path(known)] if known else [path / "__init__.py", path.with_name(f"{path.name}.py")]
-    file = next((each.resolve() for each in candidates if each.is_file()), None)
+    file = next((each.resolve() for each in candidates if os.path.isfile(each)), None)
     installed, stdlib = {"site-packages", "dist-packages"}, Path(sysconfig.get_paths()["stdlib"]).resolve()
     if file is None or root.name in installed or file.is_relative_to(stdlib) or not file.is_relative_to(root):
         return None

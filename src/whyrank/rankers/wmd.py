@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from whyrank.core import Floats, Ints, MissingExtra, check_flag, check_number
+from whyrank.core import Floats, Ints, MissingExtra, Range
 from whyrank.rankers.base import Described, distinct, rows_by_code
 from whyrank.rankers.opening import Setting
 from whyrank.text import State
@@ -55,17 +55,12 @@ class WMD(Described):
 
     resource: str
     normalise: bool = True
-    unknown: float = -math.inf
+    unknown: Annotated[float, Range(-math.inf)] = -math.inf
 
     registered: ClassVar[str] = "wmd"
     batch_size: ClassVar[int] = 10_000
     scale: ClassVar[str] = "minus a distance"
     tie_tolerance: ClassVar[float] = 1e-9  # the solver adds up in another order for a text and its copies
-
-    def __post_init__(self) -> None:
-        check_flag("wmd: normalise", self.normalise)
-        if self.unknown != -math.inf:
-            check_number("wmd: unknown", self.unknown, -math.inf)
 
     def __repr__(self) -> str:
         return f"wmd(normalise={self.normalise},unknown={self.unknown}) vectors={self._vectors.digest}"

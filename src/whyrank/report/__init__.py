@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from whyrank.report.html import render
     from whyrank.report.sentences import Headline, headlines
     from whyrank.report.table_page import write_page
-    from whyrank.report.tables import from_csv, to_csv, to_json, to_latex, to_markdown
+    from whyrank.report.tables import to_json, to_latex, to_markdown
     from whyrank.report.views import (
         MARKS,
         by_measure,

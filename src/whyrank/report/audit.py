@@ -23,13 +23,13 @@ from markupsafe import Markup
 
 from whyrank.core import (
     Floats,
+    Natural,
     Progress,
     Ranker,
     Study,
     UnknownName,
     WhyrankError,
-    check_text,
-    check_whole,
+    check,
     clocked,
     timed,
     write_text,
@@ -123,14 +123,14 @@ class StudyView:
 
     def examples(self, n: int = 3, ranker: str | None = None) -> list[Example]:
         """The contrasts with the largest differences for the first text, then those with the largest against it."""
-        check_whole("n", n, 0)
+        check("n", n, Natural)
         found = choose(*self._read(self.name, ranker or self.rankers[0]), most=n)
         return [*found.high, *found.low]
 
 
 @dataclass(repr=False)
 class Audit:
-    """What rankers answered to studies: findings, details of bias studies, settings, notes, and all scores.
+    """The result of running studies on rankers: findings, details of bias studies, settings, notes, and all scores.
 
     Two audits are equal where these are; `findings` have fingerprints of the contrasts that were scored. `record` is
     what `settings.json` of a result folder holds: settings, studies, thresholds, failures, notes and versions. Of a
@@ -218,11 +218,17 @@ class Audit:
                 run.setdefault(contrasts.queries[query], {})[contrasts.docs[doc]] = score
         return found
 
+    @property
+    def target(self) -> str:
+        """The ranker that the others may stand in for: the one that the term table is of, else the first."""
+        learned = None if self.table is None else self.table.facts.get("target")
+        return next((name for name in self.scores if name.partition("(")[0] == learned), next(iter(self.scores), ""))
+
     @cached_property
     def fidelity(self) -> dict[str, PerQuery]:
-        """How well each ranker stands in for the first one, by query, over the texts that both have scored."""
-        first, *others = self.scores or [""]
-        return {ranker: compare_runs(self.scores[first], self.scores[ranker], ks=()) for ranker in others}
+        """How well each ranker stands in for the target, by query, over the texts that both have scored."""
+        others = [ranker for ranker in self.scores if ranker != self.target]
+        return {ranker: compare_runs(self.scores[self.target], self.scores[ranker], ks=()) for ranker in others}
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.headlines)) or "No ranker shows a significant preference."
@@ -277,7 +283,7 @@ class Audit:
         findings = [finding for finding in self.findings if finding.study in names]
         details = [each for each in self.details if each.study in names]
         some = replace(self, findings=findings, details=details, sweep=[], overlap=())
-        drawn = charts_of(some)
+        drawn = {each: chart for each, chart in charts_of(some).items() if each != "fidelity"}
         if names and not drawn:
             raise WhyrankError(f"studies {name!r} have nothing to draw: no contrasts, or ties alone")
         if not drawn:
@@ -375,14 +381,14 @@ def audit(
     effectiveness: bool = False,
     **options: Any,
 ) -> Audit:
-    """Put studies to rankers and give what they answer, p-values corrected over all of it.
+    """Run studies on rankers and return the audit, with p-values corrected over all findings.
 
     Args:
         rankers: call strings, objects with `name` and `score`, functions of queries and texts, models of
             sentence-transformers, or PyTerrier transformers; one, a list, or a mapping from names.
         collection: a spec, or a collection.
-        studies: names, shell patterns or call strings of probes, axioms and bias studies, or study objects; without
-            any, all probes and axioms that the collection allows, and on the sample also a bias study.
+        studies: names, shell patterns or call strings of probes, axioms and bias studies, or study objects. By
+            default all probes and axioms that the collection allows, and on the sample also a bias study.
         delta: a number, or a percentile of the ranker's own neighbour differences, over the run `candidates` where
             one is named; by default `p50`, and 0 for axioms.
         correction: `holm`, `bonferroni`, `bh` or `none`.
@@ -409,7 +415,7 @@ def audit(
         >>> [(finding.ranker, round(finding.score, 2)) for finding in found]
         [('mine', 0.96), ('bm25', -0.05)]
     """
-    check_text("by", by)
+    check("by", by, str | None)
     for name in options:
         if name not in OPTIONS:
             raise UnknownName("option", name, OPTIONS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -88,7 +88,8 @@ def forest(rows: Mapping[str, Row], alpha: float, names: Mapping[str, str] | Non
         ticks = base.transform_filter("isValid(datum.chance)").mark_tick(thickness=1.5)
         ink = alt.value(_colours()["ink"])
         layers.append(ticks.encode(x=alt.X("chance:Q", **axis), color=ink, opacity=alt.value(1)))
-    return _with_style(alt.layer(*layers).properties(width=2 * _WIDTH, height=len(rows) * (10 + 12 * len(rankers))))
+    size_of = {"width": 2 * _WIDTH, "height": len(rows) * (10 + 12 * len(rankers)), "padding": _padding(rows)}
+    return _with_style(alt.layer(*layers).properties(**size_of))
 
 
 def _point(finding: Finding, alpha: float) -> dict[str, Any]:
@@ -128,7 +129,7 @@ def heat_map(audit: Audit, most: int | None = None) -> Any:
     cells = base.mark_rect().encode(color=alt.Color("score:Q", scale=scale, legend=None))
     ink = alt.condition("abs(datum.score) > 0.5", alt.value(colour["paper"]), alt.value(colour["ink"]))
     figures = base.mark_text().encode(text=alt.Text("score:Q", format="+.2f"), color=ink)
-    size_of = {"width": alt.Step(110), "height": alt.Step(18)}
+    size_of = {"width": alt.Step(110), "height": alt.Step(18), "padding": _padding(kept)}
     return _with_style(alt.layer(cells, figures).properties(**size_of))
 
 
@@ -138,15 +139,19 @@ def stacked(charts: Sequence[Any]) -> Any:
         return charts[0]
     bare = [chart.copy() for chart in charts]
     for chart in bare:
-        chart.config = alt.Undefined  # only a whole chart has a look
-    return _with_style(alt.vconcat(*bare).resolve_scale(color="independent"))
+        chart.config = chart.padding = alt.Undefined  # only a whole chart has a look
+    whole = alt.vconcat(*bare).resolve_scale(color="independent")
+    room = [chart.padding for chart in charts if chart.padding is not alt.Undefined]
+    whole.padding = max(room, key=lambda each: each["left"], default=alt.Undefined)
+    return _with_style(whole)
 
 
-def sweep_chart(points: Sequence[SweepPoint]) -> Any:
-    """A panel per study: scores by percentile of the calibration of delta, a line per ranker.
+def sweep_chart(points: Sequence[SweepPoint], names: Mapping[str, str] | None = None) -> Any:
+    """A panel per study: scores by percentile of the calibration of delta, a line per ranker, called by its name.
 
     The dashed line is the median; a triangle marks where the order of the rankers settles.
     """
+    points = [point._replace(ranker=(names or {}).get(point.ranker, point.ranker)) for point in points]
     rankers = [_label(ranker) for ranker in dict.fromkeys(point.ranker for point in points)]
     data: list[dict[str, Any]] = []
     for sweep in sweeps_of(points).values():
@@ -177,8 +182,9 @@ def sweep_chart(points: Sequence[SweepPoint]) -> Any:
     return _with_style(_panels(layers, columns=3 if len({row["panel"] for row in data}) > 2 else 2))
 
 
-def overlap_chart(rows: Sequence[OverlapRow]) -> Any:
+def overlap_chart(rows: Sequence[OverlapRow], names: Mapping[str, str] | None = None) -> Any:
     """A row of panels per measure: means by overlap with the relevant document, a line per run, and 95% intervals."""
+    rows = [replace(row, run=(names or {}).get(row.run, row.run)) for row in rows]
     runs = [_label(run) for run in dict.fromkeys(row.run for row in rows)]
     return _with_style(alt.vconcat(*(_overlap_of_measure(panels, runs) for panels in by_measure(rows).values())))
 
@@ -206,8 +212,8 @@ def _overlap_of_measure(panels: Sequence[OverlapPanel], runs: Sequence[str]) -> 
 
 
 def fidelity_chart(audit: Audit) -> Any:
-    """A panel for each ranker: its scores and those of the first ranker for the same texts, less the query's mean."""
-    first, data = next(iter(audit.scores)), list[dict[str, Any]]()
+    """A panel for each ranker: its scores and those of the target for the same texts, less the query's mean."""
+    first, data = audit.target, list[dict[str, Any]]()
     for ranker in audit.fidelity:
         points = list[Any]()
         for query, scores in audit.scores[first].items():
@@ -225,13 +231,13 @@ def fidelity_chart(audit: Audit) -> Any:
     dots = dots.encode(
         x=alt.X("first:Q", title=title),
         y=alt.Y("other:Q", title=None),
-        color=alt.value(_colours()["curve-1"]),
+        color=_colour("panel", [_label(audit.names[ranker]) for ranker in audit.scores]).legend(None),
     )
     return _with_style(_panels(dots, columns=3 if len(audit.fidelity) > 2 else 2).resolve_scale(y="independent"))
 
 
 def bias_chart(results: Sequence[BiasResult], alpha: float) -> Any:
-    """Effects of the values on the scores of each ranker, the highest first, significant ones in another colour."""
+    """Effects of the values on the scores of each ranker, the highest first; hollow dots are not significant."""
     return _with_style(alt.hconcat(*(_values_of_result(result, alpha) for result in results)))
 
 
@@ -241,15 +247,17 @@ def _values_of_result(result: BiasResult, alpha: float) -> Any:
          "significant": significant(row, alpha)}
         for row in by_effect(result)
     ]  # fmt: skip
-    colours = _colours()
+    ink, paper = (alt.value(_colours()[name]) for name in ("ink", "paper"))
     axis: dict[str, Any] = {"title": "difference from the mean of all values", "axis": alt.Axis(tickCount=5)}
     base = alt.Chart(alt.InlineData(values=data)).encode(
         y=alt.Y("value:N", sort=None, title=None, axis=alt.Axis(labelLimit=130)),
-        color=alt.condition("datum.significant", alt.value(colours["curve-1"]), alt.value(colours["curve-0"])),
+        color=ink,
     )
     zero = alt.Chart(alt.InlineData(values=[{"effect": 0}])).mark_rule().encode(x=alt.X("effect:Q", **axis))
     intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(strokeWidth=5, opacity=0.35)
-    points = base.mark_point(filled=True, size=40, opacity=1).encode(x=alt.X("effect:Q", **axis))
+    points = base.mark_point(size=40, opacity=1).encode(
+        x=alt.X("effect:Q", **axis), fill=alt.condition("datum.significant", ink, paper)
+    )
     title = alt.Title(_label(result.ranker), subtitle=f"{_label(result.study)}: {result.n_templates:,} templates")
     layers = alt.layer(zero, intervals.encode(x=alt.X("low:Q", **axis), x2="high:Q"), points)
     return layers.properties(width=_WIDTH, height=17 * len(data), title=title)
@@ -270,9 +278,9 @@ def charts_of(audit: Audit) -> dict[str, Any]:
     for study, results in by_study([result for result in audit.details if result.values]).items():
         found[study] = bias_chart([replace(r, ranker=audit.names[r.ranker]) for r in results], audit.alpha)
     if any(sweep.curves for sweep in sweeps_of(audit.sweep).values()):
-        found["sweep"] = sweep_chart(audit.sweep)
+        found["sweep"] = sweep_chart(audit.sweep, audit.names)
     if audit.overlap:
-        found["overlap"] = overlap_chart(audit.overlap)
+        found["overlap"] = overlap_chart(audit.overlap, audit.names)
     if audit.fidelity:
         found["fidelity"] = fidelity_chart(audit)
     return found
@@ -304,6 +312,11 @@ def _label(text: str) -> str:
     """A text on one line; in one that may be cut, boxes for characters of two code units, which Vega would halve."""
     label = one_line(text) or DASH
     return label if len(label) <= _UNCUT else re.sub(r"[^\u0000-\uffff]", "□", label)
+
+
+def _padding(labels: Iterable[str]) -> dict[str, int]:
+    """Room on the left, because the font of a browser may be wider than that which the chart was measured with."""
+    return {"left": 5 + max(map(len, labels)), "right": 5, "top": 5, "bottom": 5}
 
 
 def _colour(field: str, names: Sequence[str]) -> Any:

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
 KIND = "whyrank result folder"
 FORMAT = 1
-FORMATS = ("markdown", "latex", "csv")
+FORMATS = ("markdown", "latex")
 FAILURES_KEPT = 100
 TABLE_PAGE, TABLE, BIAS, BIAS_JSON = "table.html", "table.parquet", "bias", "bias.json"
 SWEEP, STABILITY, OVERLAP, MEASURED = "sweep.csv", "stability.csv", "overlap.csv", "effectiveness.parquet"
@@ -130,8 +130,6 @@ class ResultWriter:
         formats, marks = settings.get("formats") or (), (audit.alpha, audit.correction)
         if "markdown" in formats:
             self._write_text("tables/findings.md", to_markdown(findings, *marks))
-        if "csv" in formats:
-            self._write_text("tables/findings.csv", csv_of(rows))
         if "latex" in formats:
             self._write_text("tables/findings.tex", to_latex(findings, audit.alpha, correction=audit.correction))
         if audit.spreads is not None:
@@ -253,7 +251,7 @@ def read_texts(path: str | os.PathLike[str]) -> list[str]:
 
 def read_bias_results(path: str | os.PathLike[str]) -> list[BiasResult]:
     """The results of the bias studies of a result folder; none where no such study was put to a ranker."""
-    file, again = _folder(path) / BIAS / BIAS_JSON, "put the studies to the rankers again"
+    file, again = _folder(path) / BIAS / BIAS_JSON, "run the studies again"
     if not file.exists():
         return []
     try:

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -24,7 +24,7 @@ from markupsafe import Markup, escape
 from whyrank.report import views, words
 from whyrank.report.arrow import encodable, plain
 from whyrank.report.examples import Compared, Example, Examples, compared, marker, shorten
-from whyrank.report.sentences import Headline, headlines
+from whyrank.report.sentences import LEAST, Headline, headlines
 from whyrank.report.themes import GLOSSARY, THEMES, Words, label_of, theme_of, words_for
 from whyrank.report.views import Row, StudySweep
 from whyrank.report.words import slug
@@ -42,6 +42,7 @@ _FORMS = {"rank steps": "rank step", "pairs": "pair", "queries": "query", "prefe
           "the original": "original"}  # fmt: skip
 _TERMS = re.compile(rf"\b(?:{'|'.join(_FORMS)})\b")
 _FEW_PAIRS = 30  # below, a row is pale
+_FIRST_SCREEN = 118  # words of title, rankers and sentences; contents and examples have about 32 more
 
 
 @dataclass(frozen=True)
@@ -102,15 +103,18 @@ def render(
     names = words.short_names(rankers)
     sections = _sections(audit, shown, sweeps, several)
     full = [section for section in sections if section.groups or (section.row.n and not section.row.tied)]
-    said = headlines(findings, audit.alpha, audit.symmetric, names)
+    said, title = headlines(findings, audit.alpha, audit.symmetric, names), _title([names[each] for each in rankers])
+    while len(said) > LEAST and len(" ".join([title, *names.values(), *map(str, said)]).split()) > _FIRST_SCREEN:
+        said.pop()
     page: dict[str, Any] = {
-        "title": _title([names[ranker] for ranker in rankers]),
+        "title": title,
         "collections": views.collections_of(findings),
         "several": several,
         "names": names,
         "numbers": {ranker: i % charts.CURVES for i, ranker in enumerate(rankers)},
         "contrasts": sum(section.row.n for section in sections),
         "headlines": [(h, text, _sample(h.finding, shown)) for h, text in zip(said, _explained(said), strict=True)],
+        "symmetric": audit.symmetric,
         "anchors": {(s.row.study, s.row.collection): s.anchor for s in full},
         "themes": [(t, q, own) for t, q in THEMES.items() if (own := [s for s in full if s.theme == t])],
         "studies": len(sections),
@@ -134,13 +138,15 @@ def render(
         "biased": bool(audit.details),
         "table": views.table_rows(audit.table, {q for run in audit.scores.values() for q in run})
         if audit.table is not None else [],
+        "surprises": views.surprises_of(audit.table, audit.alpha) if audit.table is not None else [],
         "fidelity": audit.fidelity,
+        "target": audit.target,
         "fidelity_chart": None,
         "sweep_chart": None,
         "overlap_chart": None,
         "chart_style": Markup(charts.dark_style()),
         "bias_chart": lambda result: charts.picture(
-            charts.bias_chart([result], audit.alpha),
+            charts.bias_chart([replace(result, ranker=names.get(result.ranker, result.ranker))], audit.alpha),
             f"{result.study}: effect of each value on the scores of {names.get(result.ranker, result.ranker)}",
         ),
     }  # fmt: skip
@@ -148,13 +154,13 @@ def render(
         label = f"Scores of each study by percentile of the rank step of {', '.join(names.values())}"
         studies = {section.row.study for section in full}
         shown_points = [point for point in audit.sweep if point.study in studies]
-        page["sweep_chart"] = charts.picture(charts.sweep_chart(shown_points), label)
+        page["sweep_chart"] = charts.picture(charts.sweep_chart(shown_points, names), label)
     if audit.overlap:
         runs = ", ".join(dict.fromkeys(row.run for row in audit.overlap))
         label = f"{', '.join(page['overlap'])} by overlap of {runs}"
-        page["overlap_chart"] = charts.picture(charts.overlap_chart(audit.overlap), label)
+        page["overlap_chart"] = charts.picture(charts.overlap_chart(audit.overlap, names), label)
     if audit.fidelity:
-        label = f"Scores of {', '.join(names[ranker] for ranker in audit.fidelity)} and of {names[rankers[0]]}"
+        label = f"Scores of {', '.join(names[ranker] for ranker in audit.fidelity)} and of {names[audit.target]}"
         page["fidelity_chart"] = charts.picture(charts.fidelity_chart(audit), label)
     return fill("report", ("palette", "report"), page)
 
@@ -251,14 +257,16 @@ def _explained(said: Sequence[Headline]) -> list[Markup]:
 
 
 def _sample(finding: Finding, examples: Mapping[tuple[str, str], Examples]) -> Compared | None:
-    """A few words of both texts of the clearest example of what a finding says."""
-    found = examples.get((finding.study, finding.ranker), Examples())
-    side, about = found.low if (finding.score or 0.0) < 0 else found.high, words_for(finding.study)
+    """A few words of both texts of the clearest example of what a finding says, those of the chosen text first."""
+    found, low = examples.get((finding.study, finding.ranker), Examples()), (finding.score or 0.0) < 0
+    side, about = found.low if low else found.high, words_for(finding.study)
     if not side or len(side[0].texts) != 2:
         return None
     if (about and about.edited) or finding.range is not None:
-        return pair_of(side[0], True, 1, 3)
-    return Compared(*(escape(shorten(text.text, 20)) for text in side[0].texts))
+        both = pair_of(side[0], True, 1, 3)
+    else:
+        both = Compared(*(escape(shorten(text.text, 20)) for text in side[0].texts))
+    return Compared(both.second, both.first) if low else both
 
 
 def _sections(

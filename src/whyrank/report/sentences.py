@@ -11,9 +11,9 @@ from whyrank.report.views import differs, is_clear, rows_of
 from whyrank.report.words import count, listed, share
 from whyrank.studies import FEW_QUERIES, Finding
 
-MOST = 4
+LEAST, MOST = 3, 4
 _CONTROLLED = 1.5  # weight of differences where one text is a changed copy: only the change can be their cause
-_WEAK = 0.12  # interest below which a finding says nothing new, where rankers are compared
+_WEAK = 0.12  # interest below which a finding says nothing new, where rankers are compared and three are told
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,11 @@ def headlines(
 ) -> list[Headline]:
     """At most four sentences, one per theme, the most interesting first; none where nothing is significant.
 
-    The interest of a study is the largest difference between two rankers, half more for changed copies of a
-    text, plus half the surprise: how far a ranker goes where it should not, less where all of them do. What nobody
-    doubts, such as a text with the query put in front, comes in only where there is nothing else. `symmetric` names
-    studies whose texts have no order, `names` what rankers are called.
+    The interest of a study is the largest difference between two rankers, or from the baseline where there is one,
+    which the sentence is then about; half more for changed copies of a text, plus half the surprise: how far a ranker
+    goes where it should not, less where all of them do. What nobody doubts, such as a text with the query put in
+    front, comes in only where there is nothing else. `symmetric` names studies whose texts have no order, `names`
+    what rankers are called.
     """
     undirected, found = set(symmetric), list[Headline]()
     for row in rows_of(f for f in findings if f.group is None):
@@ -52,11 +53,16 @@ def headlines(
         about = words_for(row.study)
         odd = {f.ranker: _surprise(f, about, alpha) for f in answers}
         strength = {f.ranker: abs(_strength(f, alpha)) for f in clear}
-        spread = max((_distance(a, b, alpha) for a, b in combinations(answers, 2)), default=0.0)
+        base = row.baseline
+        apart = [
+            (_distance(a, b, alpha), a, b) for a, b in combinations(answers, 2) if base in ("", a.ranker, b.ranker)
+        ]
+        spread, *farthest = max(apart, key=lambda pair: pair[0], default=(0.0,))
         if row.study in undirected and clear[0].range is None:
             subject = max(answers, key=lambda f: f.score or 0.0)
         else:
-            subject = max(clear, key=lambda f: (odd[f.ranker] + strength[f.ranker], abs(f.score or 0.0)))
+            told = [f for f in clear if base and spread and f in farthest] or clear
+            subject = max(told, key=lambda f: (odd[f.ranker] + strength[f.ranker], abs(f.score or 0.0)))
         others = [f for f in row.cells.values() if f.n and f is not subject]
         text = _sentence(subject, others, about, alpha, row.study in undirected, names or {})
         shared = min(odd.values()) if len(odd) > 1 else 0.0
@@ -69,7 +75,7 @@ def headlines(
         best.setdefault(headline.theme, headline)
     serious = [h for h in best.values() if not h.trivial] or list(best.values())[:1]
     alone = len({f.ranker for f in findings}) == 1
-    return [h for i, h in enumerate(serious[:MOST]) if alone or not i or h.interest >= _WEAK]
+    return [h for i, h in enumerate(serious[:MOST]) if alone or i < LEAST or h.interest >= _WEAK]
 
 
 def _strength(finding: Finding, alpha: float) -> float:

@@ -1,14 +1,14 @@
-"""Findings as tables for papers, pages and programs: Markdown, LaTeX, CSV, JSON."""
+"""Findings as tables for papers, pages and programs: Markdown, LaTeX, JSON."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from whyrank.report.arrow import csv_of, findings_of, findings_table, plain, table_of_csv
+from whyrank.report.arrow import plain
 from whyrank.report.themes import label_of
 from whyrank.report.views import Row, collections_of, delta_words, differs, rankers_of, rows_of, significant, standing
 from whyrank.report.words import (
@@ -39,16 +39,6 @@ _STANDING = {1: "†", 0: "", -1: "‡"}
 def to_json(findings: Sequence[Finding], indent: int | None = 2) -> str:
     """A list of objects, one per finding; an undefined figure is null."""
     return json.dumps([plain(f.as_dict()) for f in findings], indent=indent, ensure_ascii=False, allow_nan=False)
-
-
-def to_csv(findings: Sequence[Finding]) -> str:
-    """All fields with a header; strings are quoted, and an undefined figure is an empty cell."""
-    return csv_of(findings_table(findings))
-
-
-def from_csv(text: str) -> list[Finding]:
-    """The findings that `to_csv` wrote."""
-    return findings_of(table_of_csv(text, Finding))
 
 
 def to_markdown(findings: Sequence[Finding], alpha: float = 0.05, correction: str = "") -> str:
@@ -106,10 +96,10 @@ def _latex(findings: Sequence[Finding], alpha: float, caption: str | None, label
     lead[first] = lambda row: label_of(row.study, full=taken[label_of(row.study)] > 1)
     safe = re.sub(r"[^A-Za-z0-9:._-]+", "-", label)
     head = ["$n$" if name == "n" else escape_latex(name.capitalize()) for name in lead]
-    words = " ".join(filter(None, [caption, legend(findings, alpha, correction)]))
+    words = " ".join(filter(None, [caption, legend(findings, alpha, correction, names)]))
     if baseline := next((row.baseline for row in rows if row.baseline), ""):
         words += f" Bold: differs from {names.get(baseline, baseline)}, p < {alpha:g}."
-    compared = _compared(findings)
+    compared = _compared(findings, names)
     columns = "".join("r" if name in _FIGURES else "l" for name in lead) + "r" * (len(names) + len(compared))
     body = []
     for row in rows:
@@ -126,8 +116,10 @@ def _latex(findings: Sequence[Finding], alpha: float, caption: str | None, label
     return "\n".join([*lines, ""])
 
 
-def legend(findings: Sequence[Finding], alpha: float, correction: str = "") -> str:
-    """What a table must say beside its figures: scale, marks, correction, delta per ranker."""
+def legend(
+    findings: Sequence[Finding], alpha: float, correction: str = "", names: Mapping[str, str] | None = None
+) -> str:
+    """What a table must say beside its figures: scale, marks, correction, delta per ranker, called by its name."""
     where = f" ({', '.join(collections_of(findings))})" if findings else ""
     if any(finding.conclusion for finding in findings):
         said = (
@@ -151,7 +143,7 @@ def legend(findings: Sequence[Finding], alpha: float, correction: str = "") -> s
             "Differences are taken on the same contrasts: of scores, of shares satisfied in percentage points, of "
         )
         said += "ranges in δ; † where they are significant. "
-    deltas = "; ".join(f"{ranker} {delta}" for ranker, delta in delta_words(findings))
+    deltas = "; ".join(f"{(names or {}).get(ranker, ranker)} {delta}" for ranker, delta in delta_words(findings))
     return (said + (f"δ per ranker: {deltas}." if deltas else "")).strip()
 
 
@@ -187,9 +179,10 @@ def _lead(rows: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
     return columns
 
 
-def _compared(findings: Sequence[Finding]) -> dict[str, str]:
+def _compared(findings: Sequence[Finding], names: Mapping[str, str] | None = None) -> dict[str, str]:
     """The heads of the columns of differences, with the rankers that they are of."""
-    return {f"{f.ranker} − {f.baseline}": f.ranker for f in findings if f.baseline}
+    named = {name: name for f in findings for name in (f.ranker, f.baseline)} | dict(names or {})
+    return {f"{named[f.ranker]} − {named[f.baseline]}": f.ranker for f in findings if f.baseline}
 
 
 def _difference_cell(finding: Finding | None, alpha: float) -> str:

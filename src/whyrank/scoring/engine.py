@@ -134,8 +134,8 @@ class Job:
         example = f"{stored[first]:.6g} stored, {one_line(reasons[first]) or f'{now[first]:.6g}'} now"
         return (
             f"ranker {name_of(self.ranker)!r} no longer gives the scores that are stored: {len(wrong)} of "
-            f"{len(rows)} pairs that were scored again differ ({example}); score anew with --fresh, name the files "
-            "that it reads in depends_on, and see that no score depends on its batch"
+            f"{len(rows)} pairs that were scored again differ ({example}); replace the stored scores with --fresh, "
+            "name the files that it reads in depends_on, and see that no score depends on its batch"
         )
 
     def work(self, missing: Ints, batch_size: int, executor: Executor, progress: Progress | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from whyrank.core import Ranker, WhyrankError, check_whole
+from whyrank.core import Ranker, Whole, WhyrankError, check
 from whyrank.data import Collection, Run, open_collection, ranking
 from whyrank.rankers import (
     CascadeRanker,
@@ -46,7 +46,7 @@ def rank(
         >>> max(len(scores) for scores in run.values())
         3
     """
-    check_whole("depth", depth, 1)
+    check("depth", depth, Whole)
     collection, engine = open_collection(collection), engine or default_engine()
     made = as_ranker(ranker, Setting(collection))
     if candidates is None:

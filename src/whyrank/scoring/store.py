@@ -15,9 +15,7 @@ import numpy as np
 
 from whyrank.core import Flags, Floats, Ints, Layout, cache_folder, checksum, digest, is_read_only, writing
 from whyrank.scoring.batches import Failure
-from whyrank.scoring.pairs import DIGEST_BYTES, DIGEST_TYPE, Digests, Pairs, unique_pairs
-
-_IDENTITY = "(SELECT identity FROM rankers WHERE id = ranker)"
+from whyrank.scoring.pairs import DIGEST_BYTES, DIGEST_TYPE, Digests, Pairs
 
 SCORES = Layout(
     what="score store",
@@ -33,12 +31,6 @@ SCORES = Layout(
         "when" TEXT NOT NULL, checksum BLOB NOT NULL, PRIMARY KEY (ranker, query_digest, doc_digest))""",
     ),
     elsewhere="pass another path (the variable WHYRANK_CACHE names the folder)",
-    upgrade=(
-        "ALTER TABLE scores ADD COLUMN checksum BLOB NOT NULL DEFAULT x''",
-        f"UPDATE scores SET checksum = checksum({_IDENTITY}, query, docs, scores)",
-        "ALTER TABLE failures ADD COLUMN checksum BLOB NOT NULL DEFAULT x''",
-        f"UPDATE failures SET checksum = checksum({_IDENTITY}, query, doc, reason)",
-    ),
 )
 
 
@@ -141,8 +133,6 @@ def _positions(stored: Digests, stored_keys: Digests, wanted: Digests, wanted_ke
 _SAVE = """INSERT INTO scores VALUES (?, ?, ?, ?, ?) ON CONFLICT (ranker, query)
 DO UPDATE SET docs = excluded.docs, scores = excluded.scores, checksum = excluded.checksum"""
 _SAVE_FAILURE = "INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_FAILURES = """SELECT query, doc, reason, checksum FROM failures JOIN rankers ON ranker = id
-WHERE identity = ? ORDER BY query, doc"""
 _FAILED = "SELECT query_digest, doc_digest FROM failures JOIN rankers ON ranker = id WHERE identity = ?"
 
 
@@ -215,21 +205,6 @@ class ScoreStore:
         with self._lock, SCORES.reporting(self.path):
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
-    def get(self, identity: str, query: str, docs: Iterable[str]) -> dict[str, float]:
-        """The known scores of one query's documents, by text."""
-        texts = list(docs)
-        codes = np.arange(len(texts), dtype=np.int32)
-        pairs = unique_pairs([query], texts, np.zeros_like(codes), codes)
-        found = self.find(identity, pairs)
-        known = np.flatnonzero(found.known)
-        return dict(zip(pairs.doc_texts(known), found.values[known].tolist(), strict=True))
-
-    def failures(self, identity: str) -> list[Failure]:
-        """The pairs that the ranker raised an exception on, each with the latest reason."""
-        with self._lock, SCORES.reporting(self.path):
-            rows = self._connection.execute(_FAILURES, (_storable(identity),)).fetchall()
-        return [Failure(_text(query), _text(doc), reason) for query, doc, reason in self._verify(identity, rows)]
-
     def failed(self, identity: str, pairs: Pairs, rows: Ints) -> Flags:
         """Which of some pairs the ranker raised an exception on before."""
         with self._lock, SCORES.reporting(self.path):
@@ -282,10 +257,6 @@ def _failure_rows(ranker: int | None, identity: str, failures: Iterable[Failure]
 
 def _blob(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def _text(blob: bytes) -> str:
-    return blob.decode("utf-8", "surrogatepass")
 
 
 def _storable(text: str) -> str:

@@ -5,20 +5,11 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import whyrank
-from whyrank.core import (
-    Registry,
-    Study,
-    UnknownName,
-    WhyrankError,
-    check_flag,
-    check_text,
-    parse_call,
-)
+from whyrank.core import Registry, Study, UnknownName, WhyrankError, parse_call
 from whyrank.data import Collection, first_stage
 
 Options = Mapping[str, Any]
@@ -30,19 +21,6 @@ COMPAT = {  # modes, and the studies that they are for
 UNJUDGED = 100  # documents of each query, where nothing is judged
 DEMO_TOLERANCE = "10%"  # the sample is small, so texts count as matched within it
 DEMO_BIAS = ("bias/car-brand",)  # elsewhere on request: its search for texts with a value reads every text
-
-
-def check_arguments(study: Any, kind: str) -> None:
-    """Raise an error unless the texts and flags of a study are such, and its `compat` is a mode of its kind."""
-    for field in fields(study):
-        value = getattr(study, field.name)
-        if field.type in ("str", "str | None"):
-            check_text(field.name, value)
-        elif field.type == "bool":
-            check_flag(field.name, value)
-    modes = [mode for mode, of in COMPAT.items() if of == kind]
-    if getattr(study, "compat", None) not in (None, *modes):
-        raise UnknownName(f"compat mode of {kind.replace('_', ' ')}", study.compat, modes)
 
 
 class Catalogue:

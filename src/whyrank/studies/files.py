@@ -12,7 +12,7 @@ import numpy as np
 
 import whyrank
 from whyrank.core import BadInput, check_writable, replacing, write_text
-from whyrank.data import read_parquet, write_parquet
+from whyrank.data import write_parquet
 from whyrank.studies.contrasts import Categories, Contrasts, Labels
 
 _DATA, _CARD = "contrasts.parquet", "README.md"
@@ -99,32 +99,6 @@ def _card(contrasts: Contrasts, table: Any, study: str, about: str) -> str:
             "",
         ]
     )
-
-
-def load(path: str | PathLike[str]) -> Contrasts:
-    """Read contrasts that `save` wrote; further columns become labels."""
-    import pyarrow as pa
-
-    remedy = "make such a file with 'whyrank contrasts'"
-    try:
-        if Path(path).suffix == ".jsonl":
-            with open(path, encoding="utf-8") as file:
-                table = pa.Table.from_pylist([json.loads(line) for line in file if line.strip()])
-        else:
-            texts = ["query", "query_id", "docs.list.element", "doc_ids.list.element"]
-            table = read_parquet(path, remedy, read_dictionary=texts)
-    except (OSError, ValueError) as error:
-        raise BadInput(path, f"cannot be read as contrasts ({error})", remedy) from None
-    if not table.num_rows:
-        return Contrasts.from_pairs([])
-    for name in ("query", "docs"):
-        if name not in table.column_names:
-            raise BadInput(path, f"has no column {name!r}", "contrasts need the columns query and docs")
-    labels = labels_of(table)
-    query, docs = labels.pop("query"), labels.pop("docs")
-    if not isinstance(query, Categories) or not isinstance(docs, Categories) or docs.codes.ndim != 2:
-        raise BadInput(path, "the columns query and docs must hold a text and a list of texts")
-    return Contrasts(list(query.names), list(docs.names), query.codes, docs.codes, labels)
 
 
 def to_table(contrasts: Contrasts, more: Mapping[str, Labels], study: str = "") -> Any:

@@ -45,28 +45,27 @@ def finite(scores: Floats) -> Flags:
 class Finding:
     """How often a ranker preferred the favoured text of a study's contrasts.
 
-    `score` = (positive - negative) / (n - nonfinite); the interval and `p_value` are clustered by query and document;
+    `score` = (positive - negative) / (n - nonfinite). The interval and `p_value` are clustered by query and document;
     `p_t`, `p_wilcoxon` and `p_sign` treat contrasts as independent, as the published tables do.
     Figures that are undefined are None. `study` is the name that was asked for, `call` the full call string, with
     what came from options such as the analyzer. `dropped` counts the questions that could not be asked, by reason;
     `control` is the score of the study's control (for an edit: tokens joined by blanks and nothing else).
 
-    For an axiom, `conclusion` is `strict` or `weak`, `satisfied` the share of contrasts with finite scores that obey
-    it (with its interval) and `chance` what that share would be if the order of texts that are not tied were left to
-    a coin. `with_relevant` counts the contrasts with a relevant document; of these, `decided` those in which grades
-    decide between the texts, and `agreement` is the share of them in which they side with the axiom. `scale` is what
-    the ranker declares its scores to be.
+    For an axiom, `conclusion` is `strict` or `weak`. `satisfied` is the share of contrasts with finite scores that
+    obey it, with its interval; `chance` is that share if a coin ordered all texts that are not tied. `with_relevant`
+    counts the contrasts with a relevant document, `decided` those of them whose grades differ. `agreement` is the
+    share of these in which the grades side with the axiom. `scale` is what the ranker declares its scores to be.
 
-    For a bias study, `range` is the highest mean score of a value less the lowest, `range_deltas` the same in deltas;
-    `favoured` and `disfavoured` name the values that have them, and `p_omnibus`, which is also its `p_value`, tests
+    For a bias study, `range` is the highest mean score of a value less the lowest, `range_deltas` the same in deltas.
+    `favoured` and `disfavoured` name the values that have them. `p_omnibus`, which is also its `p_value`, tests
     whether any value differs. `positive` counts the pairs of values that differ by more than delta.
 
     Where contrasts were drawn, `drawn` units out of `available` were scored: contrasts, texts to edit, or templates.
     `share` is the part of the error rate that the interval and the p-value could spend, see `studies.sampling`.
 
     With a `baseline`, another ranker that scored the same contrasts, `difference` is the score less that of the
-    baseline, with its interval and p-value by query; for an axiom it is that of `satisfied`, for a bias study that of
-    `range_deltas`, and its p-value tests whether any value is favoured differently.
+    baseline, with its interval and p-value by query. For an axiom it is the difference of `satisfied`. For a bias
+    study it is that of `range_deltas`, and its p-value tests whether any value is favoured differently.
 
     Example:
         >>> import whyrank

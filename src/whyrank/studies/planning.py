@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from whyrank.core import Ranker, Study, WhyrankError, adjust, check_whole, timed, working_with
+from whyrank.core import Ranker, Study, Whole, WhyrankError, adjust, check, timed, working_with
 from whyrank.data import Collection, open_run
 from whyrank.scoring import Engine, candidates_for
 from whyrank.studies.catalogue import UNJUDGED, Options, all_studies, limit_options, unjudged_options
@@ -81,8 +81,7 @@ def choose_studies(request: Request) -> ChosenStudies:
     A limit is one of templates for bias studies. Where nothing is judged, axioms and probes take the documents of a
     run, and where there is none, those that BM25 retrieves.
     """
-    if request.limit is not None:
-        check_whole("limit", request.limit, 1)
+    check("limit", request.limit, Whole | None)
     given, catalogue = [each for each in request.studies if isinstance(each, str)], all_studies()
     from_run = request.options.get("pairs", "judged") != "judged"  # else the run is for the calibration of delta only
     options = {**request.options, "seed": request.seed}

@@ -39,8 +39,8 @@ class Source(NamedTuple):
 class Pool:
     """The documents of one query: all that a characteristic, or a probe over pools, may use.
 
-    Of n documents and t distinct query terms, `doc_ids`, `texts` and `titles` are lists of n strings, `relevance` is
-    float64[n] (the grade, NaN where unjudged), `lengths` int64[n], `counts` float64[n, t] and `query_terms` a list of
+    Of n documents and t distinct query terms, `doc_ids`, `texts` and `titles` are lists of n strings. `relevance` is
+    float64[n] (the grade, NaN where unjudged), `lengths` int64[n], `counts` float64[n, t]. `query_terms` is a list of
     t strings; `query_id` and `query` are strings. `judgement(i)` is the grade of document i and its group. `pools`
     has the collection and the analyzer, `rows` the numbers of the documents among `pools.texts`.
 

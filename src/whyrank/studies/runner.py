@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -302,27 +302,10 @@ def scores_with_fields(engine: Engine, ranker: Ranker, contrasts: Contrasts, col
     return engine.score(ranker, contrasts.queries, docs, query, doc.astype(np.int32), fields)
 
 
-# Scores by ids: for a ranker that knows documents by id, where contrasts say which documents they compare.
+# Scores by ids: for a ranker that knows documents by id (`RunRanker`), where contrasts say which ones they compare.
 
 
-@runtime_checkable
-class ScoresIds(Protocol):
-    """A ranker that scores pairs of ids, and can tell whether a text is what an id names."""
-
-    def score_ids(self, query_ids: Sequence[str], doc_ids: Sequence[str]) -> Floats:
-        """Scores of aligned pairs of ids; NaN where there is none."""
-        ...
-
-    def is_query(self, query_id: str, text: str) -> bool:
-        """Whether the query of this id has this text."""
-        ...
-
-    def is_doc(self, doc_id: str, text: str, whole: bool = False) -> bool:
-        """Whether a text is the document of this id, or unless it must be `whole`, its beginning."""
-        ...
-
-
-def scores_by_ids(ranker: object, contrasts: Contrasts) -> Scores | None:
+def scores_by_ids(ranker: Any, contrasts: Contrasts) -> Scores | None:
     """Scores of all texts of all contrasts; None where the ranker knows no ids, or the contrasts have none.
 
     An edited text may carry the id of the text that it was made from: a text that is not the document of its id has
@@ -331,7 +314,7 @@ def scores_by_ids(ranker: object, contrasts: Contrasts) -> Scores | None:
     query_id, doc_id = (contrasts.labels.get(name) for name in ("query_id", "doc_ids"))
     if not isinstance(query_id, Categories) or not isinstance(doc_id, Categories):
         return None
-    if not isinstance(ranker, ScoresIds) or query_id.codes.ndim != 1 or doc_id.codes.ndim != 2:
+    if not hasattr(ranker, "score_ids") or query_id.codes.ndim != 1 or doc_id.codes.ndim != 2:
         return None
     start, size = time.perf_counter(), contrasts.size
     columns = [doc_id.codes.ravel(), contrasts.doc.ravel()]

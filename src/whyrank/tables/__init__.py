@@ -11,6 +11,6 @@ if TYPE_CHECKING:
     from whyrank.tables.files import SUFFIXES, check_suffix, writer
     from whyrank.tables.parts import check_readable
     from whyrank.tables.table import BUNDLED, TermTable, Weighted, open_table
-    from whyrank.tables.words import count_words, flag, surface_words
+    from whyrank.tables.words import collection_words, count_words, flag, surface_words
 
 front_door(__name__)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, Floats, Ints, check_number
+from whyrank.core import Codes, Flags, Floats, Ints, NonNegative, check
 from whyrank.tables.table import TermTable, Weights, entry_keys
 from whyrank.tables.tsv import escaped_terms, tab_separated
 
@@ -81,7 +81,7 @@ class TableDifference:
 
 def difference(first: TermTable, second: TermTable, tolerance: float = TOLERANCE) -> TableDifference:
     """Join two tables over the pairs of either; weights that differ by at most `tolerance` count as the same."""
-    check_number("tolerance", tolerance, 0)
+    check("tolerance", tolerance, NonNegative)
     query_terms, rows = _merge_terms(first.query_terms, first.query_numbers, second.query_terms)
     doc_terms, columns = _merge_terms(first.doc_terms, first.doc_numbers, second.doc_terms)
     ours = entry_keys(first.row_numbers(), first.indices, len(doc_terms))

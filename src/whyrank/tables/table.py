@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Codes, Flags, Ints, WhyrankError, check_number, check_whole
+from whyrank.core import Codes, Flags, Ints, NonNegative, Share, Whole, WhyrankError, check
 from whyrank.tables.parts import ArrowTerms, check_entries, check_numbers, check_shapes, check_terms
 
 if TYPE_CHECKING:
@@ -237,9 +237,8 @@ class TermTable:
     ) -> TermTable:  # fmt: skip
         """Without weak entries; vocabularies and counts stay, and the facts have the limits that hold now.
 
-        An entry stays when its weight is at least `threshold`, both its terms are in `vocabulary`, and, among the
-        entries that pass these two, it is one of the best `top_query` of its query term and of the best `top_doc` of
-        its document term.
+        Entries stay whose weight is at least `threshold` and whose terms are both in `vocabulary`. Of these, one
+        stays when it is among the best `top_query` of its query term and the best `top_doc` of its document term.
         """
         rows, keep, facts = self.row_numbers(), np.ones(len(self), dtype=np.bool_), dict(self.facts)
         if vocabulary is not None:
@@ -250,14 +249,14 @@ class TermTable:
             )
             keep &= queries[rows] & docs[self.indices]
         if threshold is not None:
-            check_number("threshold", threshold, 0)
+            check("threshold", threshold, NonNegative)
             keep &= self.weights >= np.float32(threshold)
             before = facts.get("threshold")
             facts["threshold"] = max(float(threshold), before if isinstance(before, int | float) else 0.0)
         passed = keep
         for name, most, groups in (("top_query", top_query, rows), ("top_doc", top_doc, self.indices)):
             if most is not None:
-                check_whole(name, most, 1)
+                check(name, most, Whole)
                 passed = passed & best_of_groups(self.weights, groups, most, keep)
                 before = facts.get(name)
                 facts[name] = min(int(most), before) if isinstance(before, int) else int(most)
@@ -299,7 +298,7 @@ class TermTable:
         With `keep="add"` a weight T(t|t) of the table stays on top of p_self; with "replace" T'(t|t) is p_self alone.
         Both vocabularies get the terms of the other side; zero weights are left out.
         """
-        check_number("p_self", p_self, 0, 1)
+        check("p_self", p_self, Share)
         if keep not in ("add", "replace"):
             raise WhyrankError(f'keep={keep!r}: say "add" or "replace"')
         queries = (*self.query_terms, *(term for term in self.doc_terms if term not in self.query_numbers))

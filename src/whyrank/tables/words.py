@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from whyrank.data import read_lines
+from whyrank.data import Collection, read_lines
+from whyrank.text import Analyzer
 from whyrank.text.steps import porter
 
 OPPOSITE, NAME = "opposite", "name"
@@ -31,14 +32,26 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
 
 def surface_words(counts: Mapping[str, int], term_of: Callable[[str], str]) -> dict[str, str]:
     """For each term the most frequent word that `term_of` turns into it, in its most frequent spelling."""
-    totals, spelling = Counter[str](), dict[str, str]()
+    totals, spelling = Counter[tuple[str, str]](), dict[tuple[str, str], str]()
     for word, n in Counter(counts).most_common():
-        totals[word.lower()] += n
-        spelling.setdefault(word.lower(), word)
+        form = term_of(word), word.lower()
+        totals[form] += n
+        spelling.setdefault(form, word)
     found: dict[str, str] = {}
-    for word, _ in totals.most_common():
-        found.setdefault(term_of(word), spelling[word])
+    for form, _ in totals.most_common():
+        found.setdefault(form[0], spelling[form])
     return found
+
+
+def collection_words(collection: Collection, analyzer: Analyzer) -> dict[str, str]:
+    """For each term of an analyzer the word that the texts and queries of a collection have most often."""
+
+    def term_of(word: str) -> str:
+        terms = analyzer.terms(word)
+        return terms[0] if len(terms) == 1 else ""
+
+    texts = dict.fromkeys([*collection.docs.values(), *collection.queries.values()])
+    return surface_words(count_words(texts), term_of)
 
 
 def flag(query_word: str, doc_word: str) -> str:

@@ -8,9 +8,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from whyrank.core import BadInput, MissingExtra, UnknownName, WhyrankError, check_flag, check_whole
+from whyrank.core import BadInput, MissingExtra, Natural, Whole, WhyrankError
 from whyrank.text import steps
 from whyrank.text.analyzer import Analyzer, Step, Tokenise, call_of_factory
 from whyrank.text.steps import LUCENE, StopWords, find_stopwords, read_stopwords
@@ -99,15 +99,15 @@ _STEMS: Mapping[str, Callable[[], list[Step]]] = {
 
 def chain(
     *,
-    tokens: str = "unicode",
+    tokens: Literal["unicode", "plain", "ascii", "whitespace"] = "unicode",
     lower: bool = True,
     possessive: bool = False,
     stop: str = "",
-    stem: str = "",
+    stem: Literal["", "porter", "porter-original", "krovetz"] = "",
     keep_query_stops: bool = False,
-    max_length: int = 0,
-    max_digits: int | None = None,
-    max_repeat: int = 0,
+    max_length: Natural = 0,
+    max_digits: Natural | None = None,
+    max_repeat: Natural = 0,
 ) -> Analyzer:
     """An analyzer of one's own, in this order: tokens, possessives, lower case, limits, stop words, stems.
 
@@ -125,32 +125,18 @@ def chain(
     given = dict(locals())
     if isinstance(stop, os.PathLike):
         given["stop"] = stop = os.fspath(stop)
-    for key, value in given.items():
-        what = f"analyzer 'chain': {key}"
-        if key in ("lower", "possessive", "keep_query_stops"):
-            check_flag(what, value)
-        elif key.startswith("max_"):
-            check_whole(what, 0 if key == "max_digits" and value is None else value, 0)
-        elif not isinstance(value, str):
-            raise WhyrankError(f"{what} must be text, not {value!r}; write it in quotes")
     stops = StopWords("", LUCENE if stop else frozenset(), ()) if stop in ("", "lucene") else read_stopwords(stop)
     words = map(steps.lower, stops.words) if lower else stops.words
     first: list[Step] = [*[steps.possessive] * possessive, *[steps.lower] * lower]
     first.append(steps.limits(max_length, max_digits, max_repeat))
-    last = _pick("stemmer", stem, _STEMS)()
+    last = _STEMS[stem]()
     return Analyzer.of(
         call_of_factory(chain, given),
-        _pick("tokeniser", tokens, _TOKENS),
+        _TOKENS[tokens],
         [*first, steps.stop(words), *last],
         query_steps=[*first, *last] if keep_query_stops else None,
         digests=stops.digests,
     )
-
-
-def _pick(kind: str, name: str, known: Mapping[str, T]) -> T:
-    if name not in known:
-        raise UnknownName(kind, name, filter(None, known))
-    return known[name]
 
 
 # `wordpiece:PATH`: the tokens of a model's own tokenizer as terms.
@@ -158,7 +144,7 @@ def _pick(kind: str, name: str, known: Mapping[str, T]) -> T:
 _TOKENIZER = "give a tokenizer.json or a folder that holds one"
 
 
-def wordpiece(resource: str = "", max_tokens: int | None = None) -> Analyzer:
+def wordpiece(resource: str = "", max_tokens: Whole | None = None) -> Analyzer:
     """Tokens of a fast tokenizer, without special tokens.
 
     It needs the extra `models`.
@@ -169,7 +155,6 @@ def wordpiece(resource: str = "", max_tokens: int | None = None) -> Analyzer:
     """
     if not resource:
         raise WhyrankError(f"analyzer 'wordpiece' needs a tokenizer; write wordpiece:PATH ({_TOKENIZER})")
-    check_whole("analyzer 'wordpiece': max_tokens", 1 if max_tokens is None else max_tokens, 1)
     path = Path(resource).expanduser()
     file = path / "tokenizer.json" if path.is_dir() else path
     try:

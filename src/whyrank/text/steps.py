@@ -121,8 +121,6 @@ class StopWords(NamedTuple):
 
 def find_stopwords(analyzer: str, given: str | os.PathLike[str], variable: str) -> StopWords:
     """The words, in lower case, of the file that is given, else of the one that an environment variable names."""
-    if not isinstance(given, str | os.PathLike):
-        raise WhyrankError(f"analyzer {analyzer!r}: stopwords={given!r} is not a path; write it in quotes")
     path = os.fspath(given)
     if not path:
         if not (named := os.environ.get(variable)):

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, SkipValidation
 
-from whyrank.core import BadInput, UnknownName, WhyrankError, check_number, check_whole
+from whyrank.core import BadInput, Share, UnknownName, Whole, WhyrankError, check
 from whyrank.networks import networks
 from whyrank.training.schedule import Name, Names, Part, Schedule, check_keys, checked, part_of
 from whyrank.training.validation import Measure
@@ -186,10 +186,10 @@ class Recipe:
             raise UnknownName("architecture", str(self.architecture), known)
         if not isinstance(self.encoder, str | Mapping):
             raise WhyrankError(f"encoder must be a name, a folder or a mapping, not {self.encoder!r}")
-        check_number("dropout", 0 if self.dropout is None else self.dropout, 0, 1)  # 0 stays 0: not 0.0 in identities
+        check("dropout", self.dropout, Share | None)  # 0 stays 0: not 0.0 in identities
         check_keys("settings", self.settings, None)
         for name in ("max_query", "max_doc"):
-            check_whole(f"settings: {name}", self.settings.get(name, 1), 1)
+            check(f"settings: {name}", self.settings.get(name, 1), Whole)
         if self.phases:  # whose learner checks them, and the data for them
             check_keys("phases", self.phases, None)
             check_keys("data", self.data, None)

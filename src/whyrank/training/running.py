@@ -154,7 +154,7 @@ def find_device(device: str = "") -> str:
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError):
-        raise WhyrankError(f"device {device!r} is not to be had here; give cpu, or cuda where there is one") from None
+        raise WhyrankError(f"device {device!r} is not available here; give cpu, or cuda where there is one") from None
     return device
 
 

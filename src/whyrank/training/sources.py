@@ -11,21 +11,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from whyrank.core import (
-    BadInput,
-    MissingExtra,
-    UnknownName,
-    WhyrankError,
-    check_whole,
-    parse_call,
-    seed_for,
-)
+from whyrank.core import BadInput, MissingExtra, Range, UnknownName, Whole, WhyrankError, check, parse_call, seed_for
 from whyrank.networks import Encoder, ModelTokenizer, Network, load_encoder, make, networks, new_encoder, start
 from whyrank.training.data import corpus_texts, training_set
 from whyrank.training.distilling import distillation_set
@@ -46,7 +38,7 @@ def wordpiece_tokenizer(texts: Sequence[str], size: int = 8000) -> bytes:
     beforehand, which makes the result depend on the texts alone. Words of more than 100 characters are left out: no
     token of them would ever be used, and one of millions of characters would take hours.
     """
-    check_whole("tokenizer: size", size, 100)
+    check("tokenizer: size", size, Annotated[int, Range(100)])
     try:
         from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
     except ImportError:
@@ -215,7 +207,7 @@ def _new_encoder(settings: Mapping[str, Any]) -> Encoder:
         if name not in known:
             raise UnknownName("key of encoder", name, known)
         if type(known[name]) is int and known[name] > 0 and not name.endswith("_id"):
-            check_whole(f"encoder: {name}", value, 1)
+            check(f"encoder: {name}", value, Whole)
     if (act := str(settings.get("hidden_act", "gelu"))) not in ACT2FN:
         raise UnknownName("value of encoder: hidden_act", act, ACT2FN)
     try:
@@ -250,7 +242,7 @@ def check_settings(recipe: Recipe) -> None:
         what, others = ("word vectors", "tokenizer") if own_vectors[0] else ("tokens", "encoder")
         for name in (others, "layers", "pretraining"):
             if getattr(recipe, name):
-                raise WhyrankError(f"{name}: {recipe.architecture!r} stands on {what} and takes none")
+                raise WhyrankError(f"{name}: {recipe.architecture!r} is built on {what} and takes none")
         if own_vectors[1] and not recipe.tokenizer:
             raise WhyrankError("tokenizer: tokens need one; give a folder or a hub id, or 'collection' to build one")
     elif not recipe.encoder:

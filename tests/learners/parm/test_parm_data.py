@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from pair_models import forward
 from parm_models import toy_candidates
 from whyrank.core import WhyrankError
 from whyrank.data import open_collection
@@ -221,7 +222,7 @@ def test_a_planted_synonym_is_found(prepared, tmp_path):
     for word, synonym in SYNONYMS.items():
         others = [other for other in WORDS if other not in (word, synonym)]
         with torch.inference_mode():
-            weights = torch.sigmoid(network.score_texts([word] * (1 + len(others)), [synonym, *others]))
+            weights = torch.sigmoid(forward(network, [word] * (1 + len(others)), [synonym, *others]))
         assert weights[0] > weights[1:].max()
         assert weights[0] > 0.1 > weights[1:].mean()
 

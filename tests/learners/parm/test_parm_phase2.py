@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pair_models import forward
 from parm_models import SHAPE, parm_network, parm_recipe, toy_candidates, toy_terms
 from whyrank.core import UnknownName, WhyrankError
 from whyrank.learners.parm.data import CandidateSampler, TargetScores
@@ -34,7 +35,7 @@ def toy_slots(n=8, docs=12, width=5, seed=0):
 def logits_of(network, terms, query, doc):
     with torch.inference_mode():
         names = [[terms.names[i] for i in side.tolist()] for side in (query, doc)]
-        return network.score_texts(*names).double().numpy()
+        return forward(network, *names).double().numpy()
 
 
 @pytest.mark.parametrize("missing", ["all", "one"])
@@ -70,7 +71,7 @@ def test_partners_are_the_best_terms_of_the_text(monkeypatch):
             own = terms.doc[terms.doc_ends[slots.doc[i]] : terms.doc_ends[slots.doc[i] + 1]]
             names = [terms.names[t] for t in own]
             term = terms.names[slots.term[i]]
-            logits = network.score_texts([term] * len(names), names)
+            logits = forward(network, [term] * len(names), names)
             assert terms.names[found.partner[i]] == names[int(logits.argmax())]
     monkeypatch.setattr("whyrank.learners.parm.phase2._PAIRS", {"cpu": 500})
     monkeypatch.setattr("whyrank.learners.parm.phase2._TOKENS", {"cpu": 400})
@@ -119,7 +120,7 @@ def test_the_loss_of_phase_two_by_hand(seed, positives):
                 score = float(terms.value.ravel()[p])
                 for i in np.flatnonzero(slots.pair == p):
                     pair = [terms.names[slots.term[i]]], [terms.names[slots.partner[i]]]
-                    weights.append(float(torch.sigmoid(network.score_texts(*pair))))
+                    weights.append(float(torch.sigmoid(forward(network, *pair))))
                     norm = float(terms.norm[doc.ravel()[p]])
                     score += float(slots.weight[i]) * weights[-1] / (weights[-1] + norm + 1e-8)
                 both.append(score)
@@ -141,7 +142,7 @@ def test_the_validation_of_phase_two_is_the_correlation_with_the_target():
         for row, q in zip(ours, held, strict=True):
             for i in np.flatnonzero(slots.pair // 5 == q):
                 pair = [terms.names[slots.term[i]]], [terms.names[slots.partner[i]]]
-                p = float(torch.sigmoid(network.score_texts(*pair)))
+                p = float(torch.sigmoid(forward(network, *pair)))
                 row[slots.pair[i] % 5] += slots.weight[i] * p / (p + terms.norm[slots.doc[i]])
         found = trainer._correlation(network)
     expected = [np.corrcoef(row, scores[q])[0, 1] for row, q in zip(ours, held, strict=True)]

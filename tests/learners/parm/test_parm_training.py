@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from pair_models import forward
 from parm_models import SCHEDULE, SHAPE, parm_recipe, toy_prepared
 from training_models import quiet
 from whyrank.core import BadInput, WhyrankError
@@ -35,7 +36,7 @@ def test_both_phases_run_and_are_told(tmp_path):
     assert config["seed"] == 3
     assert "frame" not in config
     assert not (folders[0] / "unfinished").exists()
-    assert torch.isfinite(load(folders[0]).score_texts(["balan"], ["cemer"]).detach()).all()
+    assert torch.isfinite(forward(load(folders[0]), ["balan"], ["cemer"]).detach()).all()
     train_parm(toy_prepared(), folders[0], 3, "cpu", said.append)
     assert said[-1].endswith("trained already")
     assert is_trained(folders[0], parm_recipe(), 3)

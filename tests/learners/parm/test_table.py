@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from pair_models import saved
+from pair_models import forward, saved
 from whyrank.core import BadInput, Processes, Serial, WhyrankError
 from whyrank.data import open_collection
 from whyrank.learners import table_learners
@@ -42,7 +42,7 @@ def folders(tmp_path, monkeypatch):
 def by_hand(terms_q, terms_d, network="parm"):
     made = load(network)
     with torch.inference_mode():
-        return {(q, d): float(torch.sigmoid(made.score_texts([q], [d]))) for q in terms_q for d in terms_d}
+        return {(q, d): float(torch.sigmoid(forward(made, [q], [d]))) for q in terms_q for d in terms_d}
 
 
 def settings_of(**settings) -> PaRM:
@@ -151,7 +151,7 @@ def test_terms_may_stand_between_masks(folders):
     for frame, expected in ((None, "runs"), ("masks", "masks"), ("bare", None)):
         build(replace(settings_of(frame=frame), resource="informed"), "u.parquet")
         assert open_table("u.parquet").facts.get("frame") == expected
-    with pytest.raises(WhyrankError, match="unknown frame 'mask'"):
+    with pytest.raises(WhyrankError, match="unknown value of parm: frame 'mask'"):
         build(settings_of(frame="mask"), "v.parquet")
 
 

@@ -11,7 +11,6 @@ import pytest
 import whyrank
 from toy_bias import BRANDS, PLANTED, TERMS, Toy, toy_collection
 from whyrank.core import WhyrankError
-from whyrank.report import from_csv, to_csv
 from whyrank.report.views import significant
 from whyrank.scoring import Engine
 from whyrank.studies import Contrasts, Pair, Plan, Threshold, all_studies, answers, limit_options, with_adjusted_p
@@ -110,7 +109,6 @@ def test_a_finding_states_how_strong_a_bias_is():
     assert not significant(innocent, 0.05)
     [plain] = whyrank.audit(fond("mild", 0.5), toy_collection(), CARS, delta=0)
     assert (plain.range, plain.range_deltas) == (pytest.approx(0.5), None), "without a delta, in scores"
-    assert from_csv(to_csv(found)) == found
 
 
 def test_values_that_are_no_grid_are_refused():

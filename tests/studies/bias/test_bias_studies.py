@@ -120,7 +120,7 @@ REFUSED = {
     "bias/substitution(values=a+b,query='x')": "query= and doc= go together",
     "bias/substitution(values=a+b,queries=nofile)": "is no file",
     "bias/substitution(values=a+b,templates=nofile)": "is no file",
-    "bias/substitution(values=a+b,compat=abnirml)": "unknown compat mode",
+    "bias/substitution(values=a+b,compat=abnirml)": "unknown value of bias: compat",
     "bias/car-brand(templates=published)": "only bias/when-year has",
     "bias/substitution(values=a+b,templates=written)": "no written templates",
     "bias/car-brand(most=0)": "whole number",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
-from whyrank.core import BadInput, check_flag, needed_file, read_json, read_text
+from whyrank.core import BadInput, needed_file, read_json, read_text
 from whyrank.data.pairs.rows import TextPair, read_pairs
 from whyrank.data.pairs.sentences import two_columns
 from whyrank.data.pairs.sets import existing, layout
@@ -29,7 +29,6 @@ def xsum(resource: Path, sample10: bool = False) -> Iterator[TextPair]:
             or the folder of `articles.jsonl`; all lines have a title or none has.
         sample10: keep the published tenth, by the SHA-256 of the name `ID.summary`.
     """
-    check_flag("sample10", sample10)
     files = _below(resource, "*.summary")
     found = map(_sections, files) if files else _json_articles(resource)
     return (pair for pair in found if not sample10 or _in_sample(f"{pair.id}.summary"))
@@ -46,7 +45,6 @@ def cnndm(resource: Path, titles: str | None = None, sample10: bool = False) -> 
             A story that it does not name has an empty title; without such a file there is no role title.
         sample10: keep the published tenth, by the SHA-256 of the id.
     """
-    check_flag("sample10", sample10)
     lists = [existing(titles)] if titles is not None else sorted(resource.glob("*titles.tsv*"))
     known = {
         key if _SHA1.fullmatch(key) else hashlib.sha1(key.encode()).hexdigest(): title  # of a story's address
@@ -124,7 +122,6 @@ def nq(resource: Path, every_passage: bool = False) -> Iterator[TextPair]:
             file is read whole into memory.
         every_passage: a pair for every positive passage, as in the published probe, not the first one only.
     """
-    check_flag("every_passage", every_passage)
     file = needed_file(resource, *_NQ_FILES) if resource.is_dir() else resource
     try:
         questions = TypeAdapter(list[_Question]).validate_python(read_json(file))

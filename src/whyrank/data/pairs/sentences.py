@@ -8,16 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from whyrank.core import (
-    BadInput,
-    UnknownName,
-    WhyrankError,
-    check_flag,
-    every_line,
-    find_file,
-    json_records,
-    needed_file,
-)
+from whyrank.core import BadInput, UnknownName, WhyrankError, every_line, find_file, json_records, needed_file
 from whyrank.data.pairs.rows import TextPair
 from whyrank.data.pairs.sets import existing, layout
 from whyrank.data.records import tsv_cells, tsv_records
@@ -128,7 +119,6 @@ def jfleg(resource: Path, split: str | None = None, keep_newline: bool = False) 
         split: `dev` or `test`, instead of both.
         keep_newline: leave a line feed at the end of every text, as the published code did.
     """
-    check_flag("keep_newline", keep_newline)
     return _rewritings(_JFLEG, resource, split, lambda text: f"{text}\n" if keep_newline else text)
 
 

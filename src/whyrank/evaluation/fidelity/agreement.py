@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from whyrank.core import Floats, Ints, Ranker, UnknownName, WhyrankError, check_whole
+from whyrank.core import Floats, Ints, Ranker, UnknownName, Whole, WhyrankError, check
 from whyrank.data import Collection, Run
 from whyrank.evaluation.effectiveness import AnyRun
 from whyrank.evaluation.fidelity import kernels
@@ -66,7 +66,7 @@ def check_settings(ks: Sequence[int], missing: str) -> None:
     if missing not in MISSING:
         raise UnknownName("treatment of missing documents", missing, MISSING)
     for k in ks:
-        check_whole("k", k, 1)
+        check("k", k, Whole)
     if len(set(ks)) < len(ks):
         raise WhyrankError(f"k = {', '.join(map(str, ks))}: give each k once")
 

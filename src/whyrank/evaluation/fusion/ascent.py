@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from whyrank.core import Floats, Ints, WhyrankError, check_number, check_whole, generator, track
+from whyrank.core import Floats, Ints, NonNegative, Whole, WhyrankError, check, generator, track
 
 RESTARTS, TOLERANCE = 10, 1e-5
 _MOST_PASSES = 100
@@ -70,8 +70,8 @@ def fit(
     weights, each divided by the standard deviation of its column, and take the columns in random order. An ascent
     ends with the first pass that gains less than `tolerance`. Of equally good ascents the first one counts.
     """
-    check_whole("restarts", restarts, 1)
-    check_number("tolerance", tolerance, 0)
+    check("restarts", restarts, Whole)
+    check("tolerance", tolerance, NonNegative)
     if not matrix.size or not np.isfinite(matrix).all():
         raise WhyrankError("weights are fitted to finite scores of at least one pair; there are none")
     columns = np.ascontiguousarray(matrix.T)

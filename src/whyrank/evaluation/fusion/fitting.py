@@ -1,21 +1,16 @@
-"""The weights of a `fuse` from the judged queries of a training split.
-
-With ranges in its parts, weights are fitted for every setting of the parts, and the best one is kept.
-"""
+"""The weights of a `fuse` from the judged queries of a training split."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, NamedTuple
 
-from whyrank.core import WhyrankError, parse_call, track
+from whyrank.core import WhyrankError
 from whyrank.evaluation.effectiveness import evaluate, measure_of
 from whyrank.evaluation.fusion.ascent import RESTARTS, TOLERANCE, Fitted, fit
 from whyrank.evaluation.fusion.objectives import objective_of, pool_of, ties_ascend
-from whyrank.evaluation.tuning import MOST, Runner, Split, combinations, without_ranges
+from whyrank.evaluation.tuning import Runner, Split
 from whyrank.rankers import Fuse, contents_of, rankers, write_weights
 
 DEPTH = 20  # candidates per training query, as Boytsov and Kolter, ECIR 2021, have it
@@ -89,29 +84,3 @@ def config_of(spec: str) -> Fuse:
     if not isinstance(config, Fuse):
         raise WhyrankError(f"weights are fitted for a fuse of rankers, such as fuse(of=['bm25','ql']), not {spec!r}")
     return replace(config, weights=None)
-
-
-def fit_best(spec: str, split: Split, measure: str, runner: Runner, **chosen: Any) -> tuple[Fusion, int]:
-    """The best fusion on the development queries, of all settings of its parts, and how many there were.
-
-    A part may have ranges, `fuse(of=['bm25(k1=0.6:1.2:0.3)','ql'])`; ties go to the first setting. `chosen` are
-    further arguments of `fit_fusion`.
-    """
-    settings = list(_settings(config_of(spec)))
-    found = [
-        fit_fusion(each.name, split, measure, runner, **chosen)
-        for each in track(settings, "settings of parts", len(settings))
-    ]
-    return max(found, key=lambda fusion: fusion.rows[-1].dev), len(settings)
-
-
-def _settings(config: Fuse) -> Iterator[Fuse]:
-    """The fuse with each combination of values of its parts' ranges; itself where there is none."""
-    parts = [without_ranges(parse_call(part)) for part in config.of]
-    calls, grids = [call for call, _ in parts], [list(combinations(grid)) for _, grid in parts]
-    total = math.prod(map(len, grids))
-    if total > MOST:
-        raise WhyrankError(f"the ranges of the parts have {total:,} settings together; at most {MOST:,} are tried")
-    for values in product(*grids):
-        made = [str(c._replace(arguments={**c.arguments, **v})) for c, v in zip(calls, values, strict=True)]
-        yield replace(config, of=made)

@@ -13,24 +13,15 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from whyrank.core import (
-    Codes,
-    Ints,
-    WhyrankError,
-    call_of,
-    check_flag,
-    check_number,
-    check_text,
-    check_whole,
-    exclusive,
-)
+from whyrank.core import Codes, Ints, Positive, Range, Share, Whole, WhyrankError, call_of, exclusive
 from whyrank.data import Collection
 from whyrank.learners.em.bitext import Bitext, Growing, Making, judged_bitext
 from whyrank.learners.em.estimator import Estimator
+from whyrank.rankers import Described
 from whyrank.tables import TermTable
 
 AGREEMENT = 1e-5  # how far single and double precision may lie apart
@@ -46,7 +37,7 @@ class LearnedTable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EM:
+class EM(Described):
     """IBM Model 1 by EM, T(query term | document term), from queries beside their relevant texts.
 
     Attributes:
@@ -57,16 +48,16 @@ class EM:
         sample: the share of the pairs to learn from, each drawn on its own.
         relevant: the lowest grade that counts; the collection's own by default.
         most: only so many terms, the most frequent of the judged texts, are in the vocabulary; all by default.
-        iterations: how many at most.
-        null: whether query words may come from nowhere; the row of NULL is learned and left out of the table.
-        threads: how many; the result is the same, bit for bit.
+        iterations: at most so many iterations.
+        null: whether query words may be aligned with NULL, whose row is left out of the table.
+        threads: number of threads; the result is the same, bit for bit.
         memory: how much the links may take, in bytes or as `8G`; the rest lies in a temporary file. Half of the
             machine's memory by default. The result is the same, bit for bit.
-        held_out: a share of the queries, whose pairs are not trained on but give held-out perplexities (in the facts
-            of the table, over the tokens that the table can explain at all).
+        held_out: a share of the queries, whose pairs are not trained on. They give held-out perplexities, over the
+            tokens that the table can explain at all; the facts of the table have them.
         stop: end with the first iteration that lowers the perplexity (held-out where there is one) by less than this
             share; 0 ends when it rises. The table is that of the iteration with the lowest held-out perplexity.
-        threshold: smaller probabilities are left out of the table; what stays is not scaled up.
+        threshold: smaller probabilities are left out of the table, which is not renormalised.
         table_terms: only so many terms of each side are in the table, the most frequent ones.
         seed: seed of everything random.
         checkpoint: a file with the state after each iteration; where it exists, learning goes on from it.
@@ -74,40 +65,29 @@ class EM:
     """
 
     analyzer: str = "lucene"
-    ratio: float = 1.5
-    fertility: float = 9
+    ratio: Positive = 1.5
+    fertility: Annotated[float, Range(1)] = 9
     symmetrise: bool = True
-    sample: float = 1.0
+    sample: Share = 1.0
     relevant: int | None = None
-    most: int | None = None
-    iterations: int = 5
+    most: Whole | None = None
+    iterations: Whole = 5
     null: bool = True
-    threads: int = 1
-    memory: str | None = None
-    held_out: float = 0.0
-    stop: float | None = None
-    threshold: float = 1e-3
-    table_terms: int | None = 1_000_000
+    threads: Whole = 1
+    memory: int | str | None = None
+    held_out: Share = 0.0
+    stop: Share | None = None
+    threshold: Share = 1e-3
+    table_terms: Whole | None = 1_000_000
     seed: int = 0
     checkpoint: str | None = None
     check: bool = False
 
-    def __post_init__(self) -> None:
-        check_text("em: analyzer", self.analyzer)
-        check_number("em: ratio", self.ratio, 0, strict=True)
-        check_number("em: fertility", self.fertility, 1)
-        for name in ("sample", "held_out", "threshold", *(["stop"] if self.stop is not None else [])):
-            check_number(f"em: {name}", getattr(self, name), 0, 1)
-        for name in ("symmetrise", "null", "check"):
-            check_flag(f"em: {name}", getattr(self, name))
-        for name in ("iterations", "threads", *(n for n in ("most", "table_terms") if getattr(self, n) is not None)):
-            check_whole(f"em: {name}", getattr(self, name), 1)
-        memory_limit(self.memory)
+    registered: ClassVar[str] = "em"
 
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "em")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        memory_limit(self.memory)
 
     def learn(self, collection: Collection | None = None) -> TermTable:
         """The table of a collection with judgements."""
@@ -173,7 +153,7 @@ def _difference(single: Estimator, double: Estimator) -> float:
 def export(estimator: Estimator, threshold: float, top: int | None, facts: Mapping[str, Any]) -> TermTable:
     """The probabilities from `threshold` up between the `top` most frequent terms of each side, NULL left out.
 
-    Rows are not scaled up to what was left out.
+    Rows are not renormalised.
     """
     bitext = estimator.bitext
     rows = _kept_numbers(bitext.target_counts, top)

@@ -19,25 +19,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from whyrank.core import (
-    Progress,
-    Ranker,
-    UnknownName,
-    WhyrankError,
-    call_of,
-    check_number,
-    check_text,
-    check_whole,
-    generator,
-    write_text,
-)
+from whyrank.core import Progress, Range, Ranker, Share, Whole, WhyrankError, generator, write_text
 from whyrank.data import Collection, Run, open_run, ranking, texts_of
 from whyrank.learners.local.explaining import RankedList, explain_lists
-from whyrank.rankers import RunRanker, Setting, open_ranker
+from whyrank.rankers import Described, RunRanker, Setting, open_ranker
 from whyrank.rankers.lexical import LexicalRanker
 from whyrank.scoring import (
     Engine,
@@ -50,9 +39,6 @@ from whyrank.scoring import (
 )
 from whyrank.tables import TermTable
 
-METHODS = ("occlusion", "lime", "bm25")
-VARIANTS = ("plain", "min-frequency", "uniform")
-SAMPLES = 100_000  # texts of a document at most
 BLOCK = 8  # queries that are explained together: enough to fill batches, few enough to hold their changed texts
 
 Pair = tuple[str, str]  # query term, explanation word
@@ -86,7 +72,7 @@ def default_analyzer() -> str:
 
 
 @dataclass(frozen=True)
-class LocalToGlobal:
+class LocalToGlobal(Described):
     """Local explanations of a ranker's lists, added up: how often a word explains the lists of a query term.
 
     Attributes:
@@ -101,7 +87,7 @@ class LocalToGlobal:
         threshold: smaller weights are left out of the table.
         seed: seed of everything random.
         analyzer: what a term is; by default krovetz if its stemmer is installed, else lucene.
-        queries: so many, drawn at random; all by default.
+        query_sample: so many queries, drawn at random; all by default.
         candidates: a run file, or the name of a run of the collection.
         stats: background statistics of lexical rankers and axioms, if not the collection's own; a collection or a
             file of `data stats`.
@@ -111,39 +97,23 @@ class LocalToGlobal:
     """
 
     target: str
-    method: str = "occlusion"
-    variant: str = "plain"
-    depth: int = 1000
-    explained: int = 10
-    words: int = 10
-    samples: int = 100
-    pool: int = 100
-    threshold: float = 0.0
+    method: Literal["occlusion", "lime", "bm25"] = "occlusion"
+    variant: Literal["plain", "min-frequency", "uniform"] = "plain"
+    depth: Whole = 1000
+    explained: Whole = 10
+    words: Whole = 10
+    samples: Annotated[int, Range(2, 100_000)] = 100
+    pool: Whole = 100
+    threshold: Share = 0.0
     seed: int = 0
     analyzer: str | None = None
-    queries: int | None = None
+    query_sample: Whole | None = None
     candidates: str | None = None
     stats: str | None = None
     precision: str | None = None
     explanations: str | None = None
 
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UnknownName("method of local explanation", self.method, METHODS)
-        if self.variant not in VARIANTS:
-            raise UnknownName("variant of local-to-global", self.variant, VARIANTS)
-        for name in ("target", "analyzer", "candidates", "stats", "precision", "explanations"):
-            check_text(f"local-to-global: {name}", getattr(self, name))
-        for name in ("depth", "explained", "words", "pool", *(["queries"] if self.queries is not None else [])):
-            check_whole(f"local-to-global: {name}", getattr(self, name), 1)
-        check_whole("local-to-global: samples", self.samples, 2)
-        check_number("local-to-global: samples", self.samples, 2, SAMPLES)
-        check_number("local-to-global: threshold", self.threshold, 0, 1)
-
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "local-to-global")
+    registered: ClassVar[str] = "local-to-global"
 
     def learn(self, collection: Collection | None = None, engine: Engine | None = None) -> TermTable:
         """The table of a collection; without an engine nothing is kept of the scores."""
@@ -170,7 +140,7 @@ class LocalToGlobal:
                 "any text, or --method bm25 --variant uniform"
             )
         bm25 = first_ranker(collection, self.analyzer or default_analyzer())
-        chosen = draw_queries(collection.queries, self.queries, self.seed)
+        chosen = draw_queries(collection.queries, self.query_sample, self.seed)
         words, failures = self._words(collection, chosen, target, engine, bm25, candidates)
         explained, more = align(words, target, engine, self.variant)
         failures += more

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, SkipValidation
 
-from whyrank.core import UnknownName, WhyrankError, check_whole
+from whyrank.core import UnknownName, Whole, WhyrankError, check
 from whyrank.training.schedule import Names, Part, Schedule, check_keys, checked, part_of
 
 Unit = Literal["word", "token"]
@@ -71,7 +71,7 @@ class ParmData:
 
     def __post_init__(self) -> None:
         for name, n in self.cuts.items():
-            check_whole(f"cut: {name}", n, 1)
+            check(f"cut: {name}", n, Whole)
 
     @property
     def cuts(self) -> dict[str, int]:

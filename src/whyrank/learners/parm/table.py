@@ -14,25 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 
-from whyrank.core import (
-    LOCK,
-    Executor,
-    Ints,
-    UnknownName,
-    WhyrankError,
-    call_of,
-    check_flag,
-    check_number,
-    check_text,
-    check_whole,
-    check_writable,
-    exclusive,
-)
+from whyrank.core import LOCK, Executor, Ints, Share, Whole, WhyrankError, check_writable, exclusive
 from whyrank.data import Collection, open_collection
 from whyrank.learners.parm.data import ranges
 from whyrank.learners.parm.pairs import (
@@ -44,7 +31,8 @@ from whyrank.learners.parm.pairs import (
     TermSequences,
     score_blocks,
 )
-from whyrank.networks import BARE, FRAMES, ParmNetwork, digest, frame_terms, load, read_config
+from whyrank.networks import BARE, ParmNetwork, digest, frame_terms, load, read_config
+from whyrank.rankers import Described
 from whyrank.rankers.lexical import Background
 from whyrank.tables import SUFFIXES, TermTable, check_suffix
 from whyrank.text import Analyzer, analyzers
@@ -54,7 +42,7 @@ QUERY_TERMS, DOC_TERMS = 10_000, 100_000
 
 
 @dataclass(frozen=True)
-class PaRM:
+class PaRM(Described):
     """The relevance thesaurus of a trained PaRM over the vocabulary of a collection: `parm:FOLDER`.
 
     `whyrank tables learn parm` trains the network as well.
@@ -67,35 +55,23 @@ class PaRM:
         top: so many document terms of each query term at most, the best ones.
         from_queries: query terms are those of the collections' queries only.
         analyzer: makes the terms; by default the one that the network learned with, else lucene.
-        queries_of: collections whose queries' terms are query terms besides.
-        doc_words: words whose terms are document terms besides, such as the values of a bias study.
+        queries_of: collections whose query terms are added to the query terms.
+        doc_words: words that are added to the document terms, such as the values of a bias study.
         frame: what stands around terms, see `networks.parm`; by default what the network says, else nothing.
     """
 
     resource: str
-    query_terms: int = QUERY_TERMS
-    doc_terms: int = DOC_TERMS
-    threshold: float = 0.1
-    top: int | None = None
+    query_terms: Whole = QUERY_TERMS
+    doc_terms: Whole = DOC_TERMS
+    threshold: Share = 0.1
+    top: Whole | None = None
     from_queries: bool = False
     analyzer: str | None = None
     queries_of: Sequence[str] = ()
     doc_words: Sequence[str] = ()
-    frame: str | None = None
+    frame: Literal["bare", "masks", "runs"] | None = None
 
-    def __post_init__(self) -> None:
-        check_text("parm: analyzer", self.analyzer)
-        check_flag("parm: from_queries", self.from_queries)
-        check_number("parm: threshold", self.threshold, 0, 1)
-        if self.frame is not None and self.frame not in FRAMES:
-            raise UnknownName("frame", str(self.frame), FRAMES)
-        for name in ("query_terms", "doc_terms", *(["top"] if self.top is not None else [])):
-            check_whole(f"parm: {name}", getattr(self, name), 1)
-
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "parm")
+    registered: ClassVar[str] = "parm"
 
     def learn(self, collection: Collection | None = None) -> TermTable:
         """The table of the network over the terms of a collection."""

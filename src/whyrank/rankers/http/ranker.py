@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import numpy as np
 
-from whyrank.core import Answered, Floats, UnknownName, WhyrankError, check_number, check_text, check_whole
+from whyrank.core import Answered, Floats, Natural, NonNegative, Positive, Whole, WhyrankError
 from whyrank.rankers.base import Described, distinct, rows_by_code
 from whyrank.rankers.http.secrets import (
     HIDDEN,
@@ -26,7 +26,7 @@ from whyrank.rankers.http.secrets import (
     reveal,
     strings_in,
 )
-from whyrank.rankers.http.service import APIS, Request, Service
+from whyrank.rankers.http.service import Request, Service
 
 _SECRET = re.compile(r"key|token|secret|password|signature", re.IGNORECASE)
 _FIELDS = {"query", "documents", "texts"}  # of a request, which options cannot replace
@@ -38,7 +38,7 @@ class HttpRanker(Described):
 
     `http:URL`, or the URL itself (`http://localhost:8080`); a URL without a path gets `/rerank`. A request has one
     query and up to `batch` texts. Where the service does not take a request, it is halved to find the text that it
-    does not take. A request that fails for good leaves its pairs without a score, and the run goes on; ten such
+    does not take. A request that fails for good leaves its pairs without a score, and the run goes on. Ten such
     requests in a row, a service that never answers at all, a wrong key or address end it with one line.
 
     Scores are reused in a later run only with `version=`, which says what runs behind the URL. A service that
@@ -62,14 +62,14 @@ class HttpRanker(Described):
     """
 
     resource: str
-    api: str = "auto"
+    api: Literal["jina", "tei", "cohere", "auto"] = "auto"
     model: str | None = None
-    batch: int = 32
-    parallel: int = 4
-    timeout: float = 30.0
-    retries: int = 3
-    longest_wait: float = 60.0
-    key_env: str | None = None
+    batch: Whole = 32
+    parallel: Whole = 4
+    timeout: Positive = 30.0
+    retries: Natural = 3
+    longest_wait: NonNegative = 60.0
+    key_env: Any = None  # no message repeats what may be a key
     version: str | int | float | None = None
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -78,13 +78,7 @@ class HttpRanker(Described):
     scale: ClassVar[str] = "as the service gives it"
 
     def __post_init__(self) -> None:
-        if self.api not in (*APIS, "auto"):
-            raise UnknownName("api of ranker 'http'", self.api, (*APIS, "auto"))
-        for name, least in (("batch", 1), ("parallel", 1), ("retries", 0)):
-            check_whole(f"http: {name}", getattr(self, name), least)
-        check_number("http: timeout", self.timeout, 0, strict=True)
-        check_number("http: longest_wait", self.longest_wait, 0)
-        check_text("http: model", self.model)
+        super().__post_init__()
         object.__setattr__(self, "resource", hide_url(self.resource))
         self._check_key()
         options = self.options
@@ -100,17 +94,17 @@ class HttpRanker(Described):
     def _check_key(self) -> None:
         """Raise an error, which does not repeat it, for a key in the call string."""
         remedy = "put the key in an environment variable and name that with key_env=VARIABLE"
-        for spelled, value in query_items(self.parts.query):
+        for spelled, value in query_items(self.url_parts.query):
             name = spelled.rstrip("=")
             if _SECRET.search(name) and not REFERENCE.fullmatch(value):
                 raise WhyrankError(f"ranker 'http': the URL holds a {name}; {remedy}, or write {name}=$VARIABLE")
-        if self.parts.username is not None or self.parts.password is not None:
+        if self.url_parts.username is not None or self.url_parts.password is not None:
             raise WhyrankError(f"ranker 'http': the URL holds a password; {remedy}")
         if self.key_env is not None and not (isinstance(self.key_env, str) and VARIABLE.fullmatch(self.key_env)):
             raise WhyrankError(f"ranker 'http': key_env names no environment variable; {remedy}")
 
     @property
-    def parts(self) -> SplitResult:
+    def url_parts(self) -> SplitResult:
         """The parts of the URL as it was given, as they may be shown."""
         text = f"{self.registered}:{self.resource}" if self.resource.startswith("//") else self.resource
         try:
@@ -125,13 +119,13 @@ class HttpRanker(Described):
     @property
     def url(self) -> str:
         """The whole address, as it may be shown."""
-        parts = self.parts
+        parts = self.url_parts
         return parts._replace(path="/rerank").geturl() if parts.path in ("", "/") else parts.geturl()
 
     @property
     def address(self) -> str:
         """The address that requests go to, secrets included."""
-        items = [(name, value, str(reveal(value, self.url))) for name, value in query_items(self.parts.query)]
+        items = [(name, value, str(reveal(value, self.url))) for name, value in query_items(self.url_parts.query)]
         spelled = [name + (quote(new, safe="%") if REFERENCE.fullmatch(old) else new) for name, old, new in items]
         return urlsplit(self.url)._replace(query="&".join(spelled)).geturl()
 
@@ -181,7 +175,7 @@ class HttpRanker(Described):
 
     def _values(self) -> Iterator[str]:
         """All values of the URL's query and of the options that are strings."""
-        yield from (value for _, value in query_items(self.parts.query))
+        yield from (value for _, value in query_items(self.url_parts.query))
         yield from strings_in(self.options)
 
     @cached_property

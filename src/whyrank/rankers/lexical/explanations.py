@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from whyrank.core import Floats, Ints
+from whyrank.core import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,40 +86,27 @@ class ScoreMatrix:
         """The score that follows from the matrix."""
         return math.fsum(self.parts)
 
-    def strongest(self, n: int | None = None) -> Ints:
-        """The numbers of the document terms that give most, strongest first; those that give nothing are left out."""
-        strength = np.abs(self.shares if self.kind == "log" else self.cells).sum(axis=0)
-        order = np.argsort(-strength, kind="stable")
-        found: Ints = order[strength[order] > 0][:n]
+    def partners(self, top: int | None = None) -> list[dict[str, Any]]:
+        """For each query term what it adds to the score, and which document terms give most to it, strongest first.
+
+        A document term gives a part of the score, or where rows are logarithms a share of the total. `rest` is what
+        all others give, and `background` the share that a text has whatever it says.
+        """
+        found = []
+        rows = zip(self.query_terms, self.parts, self.cells, self.background, self.totals, strict=True)
+        for term, adds, cells, background, total in rows:
+            whole = total if self.kind == "log" and total else 1.0
+            order = np.argsort(-np.abs(cells), kind="stable")
+            chosen = order[cells[order] != 0][:top]
+            given = [
+                {"document_term": self.document_terms[i], "gives": float(cells[i] / whole)} for i in chosen.tolist()
+            ]
+            rest = float(np.delete(cells, chosen).sum() / whole)
+            found.append(
+                {"query_term": term, "adds": float(adds), "document_terms": given, "rest": rest,
+                 "background": float(background / whole)}
+            )  # fmt: skip
         return found
-
-    @property
-    def shares(self) -> Floats:
-        """Each cell as a share of the total of its row, times the row's weight."""
-        totals = self.totals[:, None]
-        found = np.divide(self.cells, totals, out=np.zeros_like(self.cells), where=totals != 0)
-        return np.asarray(found * self.weights[:, None])
-
-    def as_json(self, top: int | None = None) -> dict[str, Any]:
-        """All of it as plain values; with `top` so many document terms, and the rest of each row as one number."""
-        chosen = np.arange(len(self.document_terms)) if top is None else self.strongest(top)
-        rest = np.delete(self.cells, chosen, axis=1).sum(axis=1)
-        shortened = {} if top is None else {"rest": rest.tolist(), "left_out": self.cells.shape[1] - len(chosen)}
-        return {
-            "kind": self.kind,
-            "score": self.score,
-            "query_terms": list(self.query_terms),
-            "document_terms": [self.document_terms[i] for i in chosen.tolist()],
-            "cells": self.cells[:, chosen].tolist(),
-            **shortened,
-            "background": self.background.tolist(),
-            "totals": self.totals.tolist(),
-            "weights": self.weights.tolist(),
-            "baseline": self.baseline.tolist(),
-            "floor": self.floor,
-            "parts": self.parts.tolist(),
-            "notes": list(self.notes),
-        }
 
 
 @runtime_checkable

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core import Codes, Floats, Ints, UnknownName, WhyrankError, check_flag, check_number, check_text
+from whyrank.core import Codes, Floats, Ints, NonNegative, Share, WhyrankError
 from whyrank.rankers.base import Described, distinct, rows_by_code
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.explanations import ScoreMatrix
@@ -25,8 +25,6 @@ Singles = npt.NDArray[np.float32]
 LEAST_PROBABILITY = 1e-8
 LEAST_PRIOR = 1e-9
 WIDTH = 8  # query terms that are read at a time
-_CHOICES = {"keep": ("add", "replace"), "threshold_on": ("raw", "rescaled"), "normalise": ("unique", "tokens"),
-            "background": (None, "table", "collection")}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,30 +57,22 @@ class Model1(Described):
     """
 
     resource: str
-    lam: float | None = None
-    p_self: float | None = None
-    keep: str = "add"
-    threshold: float = 0.0
-    threshold_on: str = "raw"
+    lam: Share | None = None
+    p_self: Share | None = None
+    keep: Literal["add", "replace"] = "add"
+    threshold: NonNegative = 0.0
+    threshold_on: Literal["raw", "rescaled"] = "raw"
     renormalize: bool = False
-    normalise: str = "unique"
+    normalise: Literal["unique", "tokens"] = "unique"
     analyzer: str | None = None
-    background: str | None = None
+    background: Literal["table", "collection"] | None = None
     stats: str | None = None
 
     registered: ClassVar[str] = "model1"
     explains: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name, known in _CHOICES.items():
-            if (given := getattr(self, name)) not in known:
-                raise UnknownName(f"value of model1: {name}", str(given), [each for each in known if each])
-        for name in ("lam", "p_self"):
-            if getattr(self, name) is not None:
-                check_number(f"model1: {name}", getattr(self, name), 0, 1)
-        check_number("model1: threshold", self.threshold, 0)
-        check_flag("model1: renormalize", self.renormalize)
-        check_text("model1: stats", self.stats)
+        super().__post_init__()
         if self.stats and self.background == "table":
             raise WhyrankError("model1: stats are for background=collection; leave out one of the two")
 

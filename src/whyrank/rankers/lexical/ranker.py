@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Codes, Floats, Ints, UnknownName, WhyrankError, check_number
+from whyrank.core import Codes, Floats, Ints, NonNegative, Positive, Share, WhyrankError, Within
 from whyrank.rankers.base import Described, distinct, rows_by_code
 from whyrank.rankers.lexical import kernels
 from whyrank.rankers.lexical.background import Background
@@ -20,6 +20,7 @@ from whyrank.text import Analyzer, Tokens
 
 K2, K3 = 100.0, 8.0
 UNSEEN = 1e-8  # P(t|C) of a term that the collection lacks, in QL of the variant parm
+Smoothing = Literal["dirichlet", "jm"]
 _SMOOTHING = {"dirichlet": DIRICHLET, "jm": JELINEK_MERCER}
 
 
@@ -82,7 +83,8 @@ def _odds(df: Floats, n: float) -> Floats:
     return np.asarray((n - df + 0.5) / (df + 0.5))
 
 
-VARIANTS: Mapping[str, Variant] = {
+Form = Literal["lucene", "robertson", "atire", "terrier", "parm"]
+VARIANTS: Mapping[Form, Variant] = {
     "lucene": Variant(lambda df, n: np.log1p(_odds(df, n)), 0.9, 0.4, False),
     "robertson": Variant(lambda df, n: np.log(np.maximum(_odds(df, n), 1.0)), 1.2, 0.75, False),
     "atire": Variant(lambda df, n: np.log(np.maximum(n, 1.0) / np.maximum(df, 1.0)), 0.9, 0.4, True),
@@ -116,25 +118,19 @@ class BM25(Formula):
         k2: of variant parm: what k3 is for terrier; 100.
     """
 
-    k1: float | None = None
-    b: float | None = None
-    k3: float = K3
-    variant: str = "lucene"
+    k1: NonNegative | None = None
+    b: Share | None = None
+    k3: NonNegative = K3
+    variant: Form = "lucene"
     analyzer: str | None = None
     stats: str | None = None
-    k2: float | None = None
+    k2: NonNegative | None = None
 
     registered: ClassVar[str] = "bm25"
     scale: ClassVar[str] = "sum of term weights"
 
     def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise UnknownName("BM25 variant", self.variant, VARIANTS)
-        k1, b, k2 = self._numbers
-        check_number("bm25: k1", k1, 0)
-        check_number("bm25: b", b, 0, 1)
-        check_number("bm25: k3", self.k3, 0)
-        check_number("bm25: k2", k2, 0)
+        super().__post_init__()
         if self.k2 is not None and self.variant != "parm":
             raise WhyrankError(f"bm25: k2 is for variant=parm; leave it out for {self.variant}")
         if self.k3 != K3 and self.variant == "parm":
@@ -184,23 +180,15 @@ class QL(Formula):
         variant: plain or parm.
     """
 
-    mu: float = 1000.0
-    lam: float = 0.1
-    smoothing: str = "dirichlet"
+    mu: Positive = 1000.0
+    lam: Within = 0.1
+    smoothing: Smoothing = "dirichlet"
     analyzer: str | None = None
     stats: str | None = None
-    variant: str = "plain"
+    variant: Literal["plain", "parm"] = "plain"
 
     registered: ClassVar[str] = "ql"
     scale: ClassVar[str] = "log probability"
-
-    def __post_init__(self) -> None:
-        if self.smoothing not in _SMOOTHING:
-            raise UnknownName("smoothing", self.smoothing, _SMOOTHING)
-        if self.variant not in ("plain", "parm"):
-            raise UnknownName("query likelihood variant", self.variant, ("plain", "parm"))
-        check_number("ql: mu", self.mu, 0, strict=True)
-        check_number("ql: lam", self.lam, 0, 1, strict=True)
 
     @property
     def parameters(self) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from whyrank.core import Codes, Floats, Ints, UnknownName
+from whyrank.core import Codes, Floats, Ints, NonNegative, Positive, Share, Within
 from whyrank.rankers.base import Described
 from whyrank.rankers.lexical import kernels
 from whyrank.rankers.lexical.kernels import FIRST, MAX_TF, SUM, WIDTH
-from whyrank.rankers.lexical.ranker import BM25, K3, QL, LexicalRanker, Partners, TermCounts
+from whyrank.rankers.lexical.ranker import BM25, K3, QL, Form, LexicalRanker, Partners, Smoothing, TermCounts
 from whyrank.rankers.lexical.table_fit import TableRanker, analyzer_of, check_fit, readable_table
 from whyrank.rankers.opening import Setting
 from whyrank.tables import TermTable
@@ -79,20 +79,19 @@ class BM25T(ThesaurusFormula):
     """
 
     resource: str
-    match: str = "first"
-    k1: float | None = None
-    b: float | None = None
-    k2: float | None = None
-    k3: float = K3
-    variant: str = "parm"
+    match: Literal["first", "max-tf", "sum"] = "first"
+    k1: NonNegative | None = None
+    b: Share | None = None
+    k2: NonNegative | None = None
+    k3: NonNegative = K3
+    variant: Form = "parm"
     analyzer: str | None = None
     stats: str | None = None
 
     registered: ClassVar[str] = "bm25t"
 
     def __post_init__(self) -> None:
-        if self.match not in MATCHES:
-            raise UnknownName("value of bm25t: match", str(self.match), MATCHES)
+        super().__post_init__()
         _ = self.formula  # checks the arguments of BM25
 
     @property
@@ -125,18 +124,15 @@ class QLT(ThesaurusFormula):
     """
 
     resource: str
-    mu: float = 1000.0
-    lam: float = 0.1
-    smoothing: str = "dirichlet"
-    variant: str = "parm"
+    mu: Positive = 1000.0
+    lam: Within = 0.1
+    smoothing: Smoothing = "dirichlet"
+    variant: Literal["plain", "parm"] = "parm"
     analyzer: str | None = None
     stats: str | None = None
 
     registered: ClassVar[str] = "qlt"
     match: ClassVar[str] = "sum"  # type: ignore[misc]
-
-    def __post_init__(self) -> None:
-        _ = self.formula  # checks the arguments of query likelihood
 
     @property
     def formula(self) -> QL:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,15 +16,17 @@ from whyrank.core import (
     EMPTY,
     KEY,
     BadInput,
+    Checked,
     Floats,
     Ints,
     MissingExtra,
+    Natural,
+    Range,
     UnknownName,
+    Whole,
     WhyrankError,
-    check_number,
+    Within,
     check_seal,
-    check_text,
-    check_whole,
     file_digest,
     sealed_text,
     write_text,
@@ -35,7 +37,7 @@ from whyrank.rankers.ltr.features import FEATURES, Features, open_features
 from whyrank.rankers.opening import Setting
 
 FACTS = "whyrank"  # the header line of a model that holds what training noted
-TRAIN, DEV, MEASURE = "training", "dev", "ndcg@10"
+TRAIN, MEASURE = "training", "ndcg@10"
 _MAX_GRADE = 30  # the highest grade that LightGBM has a gain for
 _REMEDY = "give a model that was saved by train_ltr, or by save_model of a LightGBM booster"
 
@@ -59,10 +61,6 @@ class LTR(Described):
     stats: str | None = None
 
     registered: ClassVar[str] = "ltr"
-
-    def __post_init__(self) -> None:
-        check_text("ltr: analyzer", self.analyzer)
-        check_text("ltr: stats", self.stats)
 
     def bind(self, setting: Setting) -> LearnedRanker:
         """Read the model and take statistics from the setting."""
@@ -166,29 +164,24 @@ def import_lightgbm(what: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Boosting:
+class Boosting(Checked):
     """How trees are grown.
 
     Attributes:
-        trees: how many, or with a dev collection at most.
+        trees: how many.
         leaves: of one tree, at most.
         rate: how much of each tree is added.
         min_docs: pairs that a leaf needs.
-        patience: trees without a better dev nDCG@10 after which to stop.
         seed: of all that is random.
     """
 
-    trees: int = 200
-    leaves: int = 15
-    rate: float = 0.05
-    min_docs: int = 10
-    patience: int = 50
-    seed: int = 0
+    trees: Whole = 200
+    leaves: Annotated[int, Range(2)] = 15
+    rate: Within = 0.05
+    min_docs: Whole = 10
+    seed: Natural = 0
 
-    def __post_init__(self) -> None:
-        for name, low in (("trees", 1), ("leaves", 2), ("min_docs", 1), ("patience", 1), ("seed", 0)):
-            check_whole(f"ltr: {name}", getattr(self, name), low)
-        check_number("ltr: rate", self.rate, 0, 1, strict=True)
+    registered: ClassVar[str] = "ltr"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -200,15 +193,13 @@ class Boosting:
 
 
 class TrainedLTR(NamedTuple):
-    """What was learned: the file, from how much, how well it fits (mean nDCG@10), and the gain of each feature."""
+    """What was learned: the file, from how much, and how well it fits (mean nDCG@10)."""
 
     path: Path
     queries: int
     pairs: int
     trees: int
     ndcg: float
-    dev_ndcg: float | None
-    gains: dict[str, float]
 
 
 class JudgedPairs(NamedTuple):
@@ -224,12 +215,10 @@ def train_ltr(
     run: str | Run,
     out: str | PathLike[str],
     *,
-    dev: tuple[Collection, str | Run] | None = None,
     analyzer: str = "lucene",
     stats: str | None = None,
     features: Sequence[str] | None = None,
     boosting: Boosting | None = None,
-    replace: bool = True,
 ) -> TrainedLTR:
     """Train on the candidates of a run and write the model, a LightGBM text file for the ranker `ltr:FILE`.
 
@@ -240,41 +229,30 @@ def train_ltr(
         collection: documents, queries and judgements.
         run: the candidates, a run of the collection by name, a file, or query id -> document id -> score.
         out: the file to write.
-        dev: a collection and candidates to stop by; the model is cut where it ranks them best.
         analyzer: makes the terms that features count; noted in the model.
         stats: where document frequencies come from; the collection itself by default.
         features: names of the features, all by default.
         boosting: how trees are grown.
-        replace: whether a file of that name that holds something else may be written over.
     """
     lightgbm = import_lightgbm("training a ranker 'ltr'")
     boosting = boosting or Boosting()
     names = tuple(FEATURES if features is None else features)
     facts = {"analyzer": analyzer, "collection": collection.name, "boosting": asdict(boosting)}
-    different = BadInput(out, "holds something else than this recipe gives", "name another file, or remove it")
-    if not replace and Path(out).exists():
-        try:
-            before = read_model(out)
-        except BadInput:
-            raise different from None
-        if (before.names, dict(before.facts)) != (names, facts):
-            raise different
-    sources = [(collection, run), *([dev] if dev else [])]
-    examples = [_examples(each, pool, open_features(names, Setting(each, analyzer, stats))) for each, pool in sources]
-    booster, history = _fit(lightgbm, examples, names, boosting)
-    model = with_facts(booster.model_to_string(), facts)
-    if not replace and Path(out).exists() and Path(out).read_text(encoding="utf-8") != model:
-        raise different
-    write_text(out, model)
-    trees, training = booster.num_trees(), examples[0]
-    ndcg = {name: float(values[MEASURE][trees - 1]) for name, values in history.items()}
-    gains = dict(zip(names, booster.feature_importance("gain").tolist(), strict=True))
-    sizes = len(training.groups), len(training.grades), trees
-    return TrainedLTR(Path(out), *sizes, ndcg[TRAIN], ndcg.get(DEV), gains)
+    training = _examples(collection, run, open_features(names, Setting(collection, analyzer, stats)))
+    data = lightgbm.Dataset(training.matrix, training.grades, group=training.groups, feature_name=list(names))
+    history: dict[str, Any] = {}
+    options = {"valid_sets": [data], "valid_names": [TRAIN], "callbacks": [lightgbm.record_evaluation(history)]}
+    try:
+        booster = lightgbm.train(boosting.parameters, data, boosting.trees, **options)
+    except lightgbm.basic.LightGBMError as error:
+        raise WhyrankError(f"LightGBM cannot train: {error}") from None
+    write_text(out, with_facts(booster.model_to_string(), facts))
+    ndcg = float(history[TRAIN][MEASURE][-1])
+    return TrainedLTR(Path(out), len(training.groups), len(training.grades), booster.num_trees(), ndcg)
 
 
 def train_recipe(
-    data: Mapping[str, Any], settings: Mapping[str, Any], out: str | PathLike[str], seed: int, replace: bool = True
+    data: Mapping[str, Any], settings: Mapping[str, Any], out: str | PathLike[str], seed: int
 ) -> TrainedLTR:
     """Train as a recipe says.
 
@@ -300,25 +278,7 @@ def train_recipe(
         raise WhyrankError(f"data: name a run of {collection.name} as negatives: {runs}; or 'judged'")
     boosting = Boosting(**{key: value for key, value in settings.items() if key in of_boosting}, seed=seed)
     others = {key: value for key, value in settings.items() if key not in of_boosting}
-    return train_ltr(collection, run, out, boosting=boosting, replace=replace, **others)
-
-
-def _fit(
-    lightgbm: Any, examples: Sequence[JudgedPairs], names: Sequence[str], boosting: Boosting
-) -> tuple[Any, Mapping[str, Any]]:
-    """A booster, and nDCG after each tree; with dev examples it is cut where it ranks them best."""
-    training, *others = examples
-    first = lightgbm.Dataset(training.matrix, training.grades, group=training.groups, feature_name=list(names))
-    sets = [first, *(first.create_valid(each.matrix, each.grades, group=each.groups) for each in others)]
-    history: dict[str, Any] = {}
-    callbacks = [lightgbm.record_evaluation(history)]
-    if others:
-        callbacks.append(lightgbm.early_stopping(boosting.patience, verbose=False))
-    options = {"valid_sets": sets, "valid_names": [TRAIN, DEV][: len(sets)], "callbacks": callbacks}
-    try:
-        return lightgbm.train(boosting.parameters, first, boosting.trees, **options), history
-    except lightgbm.basic.LightGBMError as error:
-        raise WhyrankError(f"LightGBM cannot train: {error}") from None
+    return train_ltr(collection, run, out, boosting=boosting, **others)
 
 
 def _examples(collection: Collection, run: str | Run, features: Features) -> JudgedPairs:

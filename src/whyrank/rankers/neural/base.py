@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from whyrank.core import (
-    BadInput,
-    Call,
-    Floats,
-    MissingExtra,
-    UnknownName,
-    WhyrankError,
-    check_text,
-    check_whole,
-    in_worker,
-)
+from whyrank.core import BadInput, Call, Floats, MissingExtra, Whole, WhyrankError, in_worker
 from whyrank.rankers.base import Described
-from whyrank.rankers.neural.computing import BACKENDS, PRECISIONS, Computing, is_installed, quiet, use_threads
+from whyrank.rankers.neural.computing import Backend, Computing, Precision, is_installed, quiet, use_threads
 from whyrank.rankers.neural.deviation import Deviation, Watch, recall, remember
-from whyrank.rankers.neural.passages import HOWS, Passages, TextPairs
+from whyrank.rankers.neural.passages import How, Passages, TextPairs
 from whyrank.rankers.neural.scorer import Scorer
 from whyrank.rankers.neural.weights import check_folder, digest_of, model_folder
 
@@ -57,26 +47,18 @@ class NeuralRanker(Described):
 
     resource: str
     device: str | None = None
-    precision: str = "exact"
-    backend: str = "auto"
-    threads: int | None = None
-    truncate: str = "first"
-    passages: str = "truncate"
-    window: int = 150
-    stride: int = 75
+    precision: Precision = "exact"
+    backend: Backend = "auto"
+    threads: Whole | None = None
+    truncate: Literal["first", "last"] = "first"
+    passages: How = "truncate"
+    window: Whole = 150
+    stride: Whole = 75
 
-    truncations: ClassVar[tuple[str, ...]] = ("first", "last")
     converts: ClassVar[bool] = False  # whether other back ends than torch are known to compute it well
 
     def __post_init__(self) -> None:
-        check_text(f"{self.registered}: device", self.device)
-        self._check_choice("precision", self.precision, PRECISIONS)
-        self._check_choice("backend", self.backend, BACKENDS)
-        self._check_choice("truncate", self.truncate, self.truncations)
-        self._check_choice("passages", self.passages, HOWS)
-        threads = 1 if self.threads is None else self.threads
-        for what, value in (("window", self.window), ("stride", self.stride), ("threads", threads)):
-            check_whole(f"{self.registered}: {what}", value, 1)
+        super().__post_init__()
         if self.stride > self.window:
             raise WhyrankError(f"{self.registered}: a stride of {self.stride} words skips words between windows")
 
@@ -210,10 +192,6 @@ class NeuralRanker(Described):
 
     def _score_anew(self, pairs: TextPairs) -> Floats:
         return self._run(replace(self._scorer), pairs)  # a copy: what is kept would be no work
-
-    def _check_choice(self, what: str, value: object, known: Iterable[str]) -> None:
-        if value not in tuple(known):
-            raise UnknownName(f"value of {what} for ranker {self.registered!r}", str(value), known)
 
 
 def measured_tolerance(key: str, score: Callable[[TextPairs], Floats]) -> float:

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from whyrank.core import WhyrankError, in_worker, worker_number
 
 if TYPE_CHECKING:
     from torch import nn
 
-PRECISIONS = ("exact", "fast")
-BACKENDS = ("auto", "torch", "openvino", "onnx")
+Precision = Literal["exact", "fast"]
+Backend = Literal["auto", "torch", "openvino", "onnx"]
 HEAD = 2  # a linear layer with so few outputs gives scores
 _PACKAGES = {"openvino": ("openvino",), "onnx": ("onnxruntime", "onnx")}
 _QUICKEST = {True: ("openvino",), False: ("openvino", "onnx")}  # before torch, with bfloat16 arithmetic and without

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from whyrank.core import Codes, Floats, Ints
 from whyrank.rankers.base import distinct
 
-HOWS = ("truncate", "first", "max", "mean")
+How = Literal["truncate", "first", "max", "mean"]
 _WORD = re.compile(r"\S+")
 
 

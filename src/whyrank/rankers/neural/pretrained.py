@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from whyrank.core import BadInput, Ints, WhyrankError, check_text, check_whole
+from whyrank.core import BadInput, Ints, Natural, Range, WhyrankError
 from whyrank.networks import Ids
 from whyrank.rankers.neural.base import NeuralRanker
 from whyrank.rankers.neural.computing import Computing, in_fp32
@@ -34,8 +34,6 @@ from whyrank.text import positions_of
 if TYPE_CHECKING:
     from torch import Tensor
 
-ACTIVATIONS = ("none", "sigmoid")
-SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 _SCALES = {"euclidean": "minus distance", "manhattan": "minus distance"}
 _CROSS = ModelKind("CrossEncoder", ("CrossEncoder",))
 _BI = ModelKind("SentenceTransformer", ("SentenceTransformer",))
@@ -50,10 +48,10 @@ class CrossEncoder(NeuralRanker):
     """A cross-encoder of sentence-transformers with one or two outputs, or a network trained here.
 
     These are sequence classification models, and causal language models that answer yes or no. The score of a model
-    with one output is that output, whatever activation the model was saved with; with two it is the relevant one
-    minus the other, the log odds of relevance: log p / (1 - p) = z_relevant - z_other; likewise of the two answers
-    of a language model. `cross:bundled` is the model that comes with the package. Nogueira and Cho, "Passage
-    re-ranking with BERT", arXiv 1901.04085.
+    with one output is that output, whatever activation the model was saved with. With two outputs it is the log odds
+    of relevance: log p / (1 - p) = z_relevant - z_other; likewise of the two answers of a language model.
+    `cross:bundled` is the model that comes with the package. Nogueira and Cho, "Passage re-ranking with BERT",
+    arXiv 1901.04085.
 
     Args:
         output: with two outputs, which one says that the text is relevant; 1 by default.
@@ -61,18 +59,12 @@ class CrossEncoder(NeuralRanker):
         max_length: tokens of query, text and special tokens together; by default what the model allows.
     """
 
-    output: int | None = None
-    activation: str = "none"
-    max_length: int | None = None
+    output: Natural | None = None
+    activation: Literal["none", "sigmoid"] = "none"
+    max_length: Annotated[int, Range(8)] | None = None
 
     registered: ClassVar[str] = "cross"
     converts: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_choice("activation", self.activation, ACTIVATIONS)
-        check_whole("cross: output", 0 if self.output is None else self.output, 0)
-        check_whole("cross: max_length", 512 if self.max_length is None else self.max_length, 8)
 
     @property
     def scale(self) -> str:
@@ -212,21 +204,13 @@ class BiEncoder(NeuralRanker):
         max_length: tokens of a query or text; by default what the model's configuration says.
     """
 
-    similarity: str | None = None
+    similarity: Literal["cosine", "dot", "euclidean", "manhattan"] | None = None
     query_prefix: str | None = None
     doc_prefix: str | None = None
-    max_length: int | None = None
+    max_length: Annotated[int, Range(3)] | None = None
 
     registered: ClassVar[str] = "bi"
     converts: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.similarity is not None:
-            self._check_choice("similarity", self.similarity, SIMILARITIES)
-        for what, value in (("query_prefix", self.query_prefix), ("doc_prefix", self.doc_prefix)):
-            check_text(f"bi: {what}", value)
-        check_whole("bi: max_length", 512 if self.max_length is None else self.max_length, 3)
 
     @property
     def scale(self) -> str:
@@ -276,16 +260,10 @@ class MonoT5(NeuralRanker):
 
     true: str = "▁true"
     false: str = "▁false"
-    max_length: int = 512
+    max_length: Annotated[int, Range(16)] = 512
 
     registered: ClassVar[str] = "t5"
     scale: ClassVar[str] = "log probability"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for what, value in (("true", self.true), ("false", self.false)):
-            check_text(f"t5: {what}", value)
-        check_whole("t5: max_length", self.max_length, 16)
 
     def _load(self, folder: Path) -> Scorer:
         return Scorer(QuestionReader(folder, self._computing, self), self._computing)

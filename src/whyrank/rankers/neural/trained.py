@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from whyrank.core import WhyrankError
 from whyrank.rankers.neural.base import NeuralRanker
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class TrainedRanker(NeuralRanker):
     """A network in a folder that `whyrank train` wrote."""
 
-    truncations: ClassVar[tuple[str, ...]] = ("first",)
+    truncate: Literal["first"] = "first"
 
     @property
     def scale(self) -> str:
@@ -204,6 +204,6 @@ class NeuralModel1(TranslatingRanker):
 
 
 class BertModel1(TranslatingRanker):
-    """The same over the contextual vectors that BERT has of query and text (BERT-Model1)."""
+    """Neural Model 1 over the contextual vectors that BERT has of query and text (BERT-Model1)."""
 
     registered: ClassVar[str] = "bert-model1"

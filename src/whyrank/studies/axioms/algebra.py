@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Codes, Flags, WhyrankError, call_of, check_number, parse_call
+from whyrank.core import Codes, Flags, Share, WhyrankError, call_of, check, parse_call
 from whyrank.studies.axioms import axioms
 from whyrank.studies.axioms.axiom import Axiom, Signs
 from whyrank.studies.axioms.view import View, Views
@@ -196,13 +196,12 @@ class Vote(Combination):
         minimum: that share of all parts, those that say nothing included; from 0 to below 1.
     """
 
-    minimum: float = 0.5
+    minimum: Share = 0.5
 
     name = "vote"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("minimum", self.minimum, 0, 1)
         if self.minimum == 1:
             raise WhyrankError("minimum must be below 1: no share is more than all")
 
@@ -302,9 +301,8 @@ def _weights(axiom: Axiom) -> tuple[float, ...]:
     return axiom.every_weight if isinstance(axiom, Sum) and axiom.conclusion is None else (1.0,)
 
 
-def _finite_weight(weight: object) -> float:
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-        raise WhyrankError(f"the weight of an axiom must be a finite number, not {weight!r}")
+def _finite_weight(weight: Any) -> float:
+    check("the weight of an axiom", weight, float)
     return float(weight)
 
 

@@ -22,24 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import (
-    Codes,
-    Flags,
-    Floats,
-    UnknownName,
-    WhyrankError,
-    call_of,
-    check_whole,
-    tolerance_of,
-)
+from whyrank.core import Checked, Codes, Flags, Floats, Whole, WhyrankError, call_of, tolerance_of
 from whyrank.data import Collection
 from whyrank.studies.axioms.view import View, Views
-from whyrank.studies.catalogue import check_arguments
 from whyrank.studies.contrasts import Contrasts, TextIds
 from whyrank.studies.pools import Pool, Pools, Source, assemble
 from whyrank.studies.reading import Conclusions
@@ -108,7 +98,7 @@ def similar_length(tolerance: float | str | None) -> tuple[Precondition, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Axiom:
+class Axiom(Checked):
     """A condition under which one document must score higher than another (strict), or not lower (weak).
 
     Attributes:
@@ -128,10 +118,10 @@ class Axiom:
     pairs: str = "judged"
     candidates: str | None = None
     stats: str | None = None
-    max_tokens: int | None = 512
-    compat: str | None = None
-    conclusion: str | None = None
-    most: int = 20_000_000
+    max_tokens: Whole | None = 512
+    compat: Literal["camara-hauff"] | None = None
+    conclusion: Literal["strict", "weak"] | None = None
+    most: Whole = 20_000_000
     seed: int = 0
 
     name: ClassVar[str]
@@ -145,14 +135,7 @@ class Axiom:
     both_orders: ClassVar[bool] = False  # under `compat`, a pair is an instance in both orders where both hold
 
     def __post_init__(self) -> None:
-        check_arguments(self, "axioms")
-        if self.max_tokens is not None:
-            check_whole("max_tokens", self.max_tokens, 1)
-        check_whole("most", self.most, 1)
-        if type(self.seed) is not int:
-            raise WhyrankError(f"seed must be a whole number, not {self.seed!r}")
-        if self.conclusion not in (None, "strict", "weak"):
-            raise UnknownName("conclusion", str(self.conclusion), ("strict", "weak"))
+        super().__post_init__()
         if self.compat and "compat" in self.not_filled:
             raise WhyrankError(f"axiom {self.name} is none of the nine with a compat mode; leave compat out")
         for each in fields(self):

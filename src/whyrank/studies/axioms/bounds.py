@@ -27,9 +27,9 @@ class LB1(OfAnyLength):
 
     Original: if S(Q, D1) = S(Q, D2) and a term w not in Q has c(w, D1) > 0 and c(w, D2) = 0, then
     S(Q + w, D1) > S(Q + w, D2).
-    Adapted: w is a term of the query itself; the two texts count as alike for the rest of the query where all its
+    Adapted: w is a term of the query itself. The two texts count as alike for the rest of the query where all its
     other terms are equally frequent in both and the lengths differ by at most `length` tokens (10). With
-    `scores=RUN` they count as alike where their scores in that run are at most `margin` (10%) apart; D1 then has a
+    `scores=RUN` they count as alike where their scores in that run are at most `margin` (10%) apart. D1 then has a
     query term that D2 lacks, and D2 has none that D1 lacks.
     Formula: |Q| >= 2, | |D1| - |D2| | <= 10, there is a w in Q with c(w, D1) > 0 and c(w, D2) = 0, for all other q in
     Q c(q, D1) = c(q, D2).
@@ -86,7 +86,7 @@ class LB2(Synthetic):
     and lack q2, replacing a word of the one (not in the query) by q2 gives a higher score than replacing a word of
     the other by q1.
     Adapted: both texts are made from one document D, of which the same word t is replaced, by q2 and by q1, as the
-    query spells them; the query may have more terms; inverse document frequencies may differ by `idf` (10% of the
+    query spells them. The query may have more terms; inverse document frequencies may differ by `idf` (10% of the
     larger). Of several such pairs of terms the one with the most similar frequencies is taken. The word is drawn by
     `seed`; the analyzer must see one token replaced and nothing else, or another word is tried.
     Formula: q1, q2 in Q, |idf(q1) - idf(q2)| <= 10% of the larger, c(q1, D) > 0, c(q2, D) = 0, t in D, t not in Q,

@@ -51,7 +51,7 @@ class TFC2(OfSimilarLength):
 
     Original: for a query of one term q and |D1| = |D2| = |D3|, c(q, D1) > 0, c(q, D2) - c(q, D1) = 1 and
     c(q, D3) - c(q, D2) = 1 imply S(Q, D2) - S(Q, D1) > S(Q, D3) - S(Q, D2).
-    Adapted: for any query; the steps are equal for each term and of any size, and their sums grow; lengths differ by
+    Adapted: for any query. The steps are equal for each term and of any size, and their sums grow; lengths differ by
     at most `length` tokens (10) between any two; each text has a query term.
     Formula: for all i, j | |Di| - |Dj| | <= 10, sum_q c(q, Di) >= 1, sum_q c(q, D1) < sum_q c(q, D2) <
     sum_q c(q, D3), for all q in Q c(q, D2) - c(q, D1) = c(q, D3) - c(q, D2).
@@ -91,8 +91,8 @@ class TFC3(OfSimilarLength):
 
     Original: for a query of two terms a, b of equal rarity and |D1| = |D2|, c(a, D2) = c(a, D1) + c(b, D1),
     c(b, D2) = 0, c(a, D1) > 0 and c(b, D1) > 0 imply S(Q, D1) > S(Q, D2).
-    Adapted: for any query, in which all terms but a and b are equally frequent in both texts; lengths differ by at
-    most `length` tokens (10); the rarities differ by at most `idf`, a number or a share of the larger (10%), where
+    Adapted: for any query, in which all terms but a and b are equally frequent in both texts. Lengths differ by at
+    most `length` tokens (10). The rarities differ by at most `idf`, a number or a share of the larger (10%), where
     idf(q) = ln((N + 1) / max(df(q), 1)).
     Formula: | |D1| - |D2| | <= 10, exist a != b in Q: | idf(a) - idf(b) | <= 10% of the larger,
     c(a, D2) = c(a, D1) + c(b, D1), c(b, D2) = 0, c(a, D1) > 0, c(b, D1) > 0, and for all other q in Q
@@ -132,8 +132,8 @@ class TDC(OfSimilarLength):
 
     Original: for a query of two terms a, b and |D1| = |D2|, c(a, D1) + c(b, D1) = c(a, D2) + c(b, D2),
     idf(a) >= idf(b) and c(a, D1) >= c(a, D2) imply S(Q, D1) >= S(Q, D2).
-    Adapted: for any query, in which all terms but a and b are equally frequent in both texts and these two are not;
-    lengths differ by at most `length` tokens (10). For terms of equal rarity either text would have to win, so that
+    Adapted: for any query, in which all terms but a and b are equally frequent in both texts and these two are not.
+    Lengths differ by at most `length` tokens (10). For terms of equal rarity either text would have to win, so that
     nothing follows. Rarity is compared by document frequency.
     Formula: | |D1| - |D2| | <= 10, exist a != b in Q: idf(a) >= idf(b), c(a, D1) > c(a, D2),
     c(a, D1) + c(b, D1) = c(a, D2) + c(b, D2), and for all other q in Q c(q, D1) = c(q, D2).
@@ -161,8 +161,8 @@ class M_TDC(OfSimilarLength):  # noqa: N801
     """Of two texts whose query-term counts are exchanged between terms, the one with more of the rarer terms wins.
 
     Original: TDC, for queries of two terms.
-    Adapted: for any query. The texts have equally many query terms; each term whose count differs takes part in at
-    least one exchange with another one, and in each such exchange D1 has the larger count for the rarer term, which
+    Adapted: for any query. The texts have equally many query terms. Each term whose count differs takes part in at
+    least one exchange with another one. In each such exchange D1 has the larger count for the rarer term, which
     is not less frequent in the query. Lengths differ by at most `length` tokens (10). The printed formula asks for
     both c(a, D1) != c(b, D2) and c(a, D1) = c(b, D2); the first must read c(a, D1) != c(a, D2). Rarity is compared by
     document frequency. Where both texts would have to win, nothing follows.
@@ -218,7 +218,7 @@ def _is_exchange(counts: Codes, a: Codes, b: Codes, may_swap: Flags) -> Flags:
 class AND(OfAnyLength):
     """A text with all query terms beats a text that lacks one.
 
-    Original: the terms of a query form aspects; a text that covers all of them is to be ranked above one that does
+    Original: the terms of a query form aspects. A text that covers all of them is to be ranked above one that does
     not, however often the latter has the terms of a single aspect.
     Adapted: every query term is an aspect of its own; the query has at least two distinct terms; with `length`, the
     lengths differ by at most so much.
@@ -268,7 +268,7 @@ class DIV(OfAnyLength):
 
     Original: axioms of result diversification, on sets of documents that are to differ from each other.
     Adapted: the difference is that between one text and the query, as the Jaccard coefficient of their sets of terms,
-    compared as exact fractions; with `length`, the lengths differ by at most so much.
+    compared as exact fractions. With `length`, the lengths differ by at most so much.
     Formula: J(D) = |Q and D| / |Q or D| over sets of terms, J(D1) < J(D2).
     Conclusion: S(Q, D1) > S(Q, D2).
     Paper: Gollapudi and Sharma, "An axiomatic approach for result diversification", WWW 2009; adapted in Hagen,

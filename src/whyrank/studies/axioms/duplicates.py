@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, Ints, Progress, WhyrankError, check_whole
+from whyrank.core import Codes, Flags, Ints, Progress, Range, WhyrankError
 from whyrank.studies.axioms.axiom import Axiom, Sampler
 from whyrank.studies.axioms.view import View, Views, surface_form
 from whyrank.studies.contrasts import Contrasts, Label, Pair
@@ -78,7 +78,7 @@ class LNC2(Synthetic):
 
     Original: for any k > 1, |D1| = k |D2| and c(w, D1) = k c(w, D2) for all words w imply S(Q, D1) >= S(Q, D2).
     Adapted: D1 is made: D2 written k times, with blanks between, as often as fits into `max_tokens` tokens (twice
-    where there is no such limit); `copies` fixes k. Texts for which k would be below 2 are left out, and so are those
+    where there is no such limit); `copies` fixes k. Texts for which k would be below 2 are left out. So are those
     of which the analyzer does not find k times the tokens in D1, or whose copies exceed 16 million characters.
     Formula: 1 <= |D| <= max_tokens / 2, k = floor(max_tokens / |D|), D1 = D D ... D (k times), D2 = D.
     Conclusion: S(Q, D1) >= S(Q, D2).
@@ -93,18 +93,13 @@ class LNC2(Synthetic):
         copies: how many copies; `None` takes as many as fit into `max_tokens`.
     """
 
-    copies: int | None = None
+    copies: Annotated[int, Range(2)] | None = None
 
     name = "LNC2"
     favours = "the text written several times"
     compares = "a text with copies of itself"
     strict = False
     not_filled = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.copies is not None:
-            check_whole("copies", self.copies, 2)
 
     def sources(self, view: View) -> Codes:
         """The documents that fit at least twice."""

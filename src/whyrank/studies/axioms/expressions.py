@@ -13,7 +13,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from whyrank.core import WhyrankError
 from whyrank.studies.axioms.algebra import axiom_of_call, vote
@@ -64,7 +64,7 @@ def is_pattern(text: str) -> bool:
     return bool(_PATTERN.fullmatch(text)) and any(c in text for c in "*?[")
 
 
-def expression(*, of: str, conclusion: str | None = None, **common: Any) -> Axiom:
+def expression(*, of: str, conclusion: Literal["strict", "weak"] | None = None, **common: Any) -> Axiom:
     """The axiom that the expression `of` describes, such as `(TFC1 & M-AND) | -DIV`."""
     if not isinstance(of, str):
         raise WhyrankError(f"axiom 'expression' needs one text, not {of!r}; write expression(of='TFC1 & DIV')")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from whyrank.core import Codes, Flags, Ints, UnknownName, WhyrankError
+from whyrank.core import Codes, Flags, Ints, WhyrankError
 from whyrank.studies.axioms.axiom import Axiom, Precondition, allowance
 from whyrank.studies.axioms.view import View
-
-VARIANTS = ("strict", "length")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +33,7 @@ class LNC1(Axiom):
         variant: `strict`, one more of some other word; `length`, the longer text.
     """
 
-    variant: str = "strict"
+    variant: Literal["strict", "length"] = "strict"
 
     name = "LNC1"
     favours = "the text with fewer other words, at equal query terms"
@@ -46,8 +44,6 @@ class LNC1(Axiom):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.variant not in VARIANTS:
-            raise UnknownName("variant of LNC1", str(self.variant), VARIANTS)
         if self.compat is not None and self.variant != "strict":
             raise WhyrankError("axiom LNC1 has a compat mode for variant=strict alone; leave out compat or variant")
 

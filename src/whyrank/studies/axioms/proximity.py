@@ -67,7 +67,7 @@ class PROX1(OfAnyLength):
     """Of two texts, the one where the first occurrences of the shared query terms lie closer together wins.
 
     Original: the fewer words between the query terms of a text on average over pairs of terms, the higher the score.
-    Adapted: only the query terms that both texts have are compared, at least two, each by its first occurrence; the
+    Adapted: only the query terms that both texts have are compared, at least two, each by its first occurrence. The
     number of pairs is the same in both, so sums stand for averages.
     Formula: B = Q ∩ D1 ∩ D2, |B| >= 2, f(q, D) = first position of q in D;
     sum over pairs {q, r} of B of (|f(q, D1) - f(r, D1)| - 1) < the same for D2.

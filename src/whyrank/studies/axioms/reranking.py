@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, Floats, UnknownName, check_whole, generator
+from whyrank.core import Codes, Flags, Floats, UnknownName, Whole, check, generator
 from whyrank.data import Collection, Run, ranking
 from whyrank.studies.axioms.algebra import check_pairs
 from whyrank.studies.axioms.axiom import Axiom, Signs
@@ -83,8 +83,7 @@ def rerank(
         raise UnknownName("method of re-ranking", method, METHODS)
     stated = axiom_of(axiom)
     check_pairs(stated)
-    if depth is not None:
-        check_whole("depth", depth, 1)
+    check("depth", depth, Whole | None)
     deepest = depth or max([1, *map(len, run.values())])
     runs: Any = ChainMap({_GIVEN: run}, collection.runs)  # type: ignore[arg-type]
     source = Source(f"top:{deepest}", _GIVEN, stated.analyzer, stated.max_tokens)

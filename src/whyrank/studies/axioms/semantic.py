@@ -1,22 +1,21 @@
 """Axioms on semantic matching: words that are not in the query, but near to it in meaning.
 
 The vector of a text without the query's terms, V(D - Q), is the mean of the vectors of its other tokens, each as
-often as it occurs; V(Q) is the mean over the tokens of the query. Tokens without a vector are left out. Where a mean
+often as it occurs. V(Q) is the mean over the tokens of the query. Tokens without a vector are left out. Where a mean
 is undefined, nothing follows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, UnknownName, check_number
+from whyrank.core import Codes, Flags, Range
 from whyrank.studies.axioms.axiom import Precondition, allowance, same_total
 from whyrank.studies.axioms.meaning import SAME, SemanticAxiom, pair_cosines
 from whyrank.studies.axioms.view import View
-
-COVERAGE = ("distinct", "occurrences")
 
 
 def same_distinct(view: View, a: Codes, b: Codes) -> Flags:
@@ -30,12 +29,12 @@ class STMC1(SemanticAxiom):
 
     Original: for a query of one term q and two texts of one other term each, d1 and d2, s(q, d1) > s(q, d2) implies
     S(Q, D1) > S(Q, D2), where s is the similarity of two terms.
-    Adapted: for any texts with equally many distinct query terms (`coverage`; or as many occurrences); s is the
+    Adapted: for any texts with equally many distinct query terms (`coverage`; or as many occurrences). Then s is the
     cosine of the mean vectors of the query and of the text without query terms. In print the similarity is called
     cosine distance.
     Formula: |D1 ∩ Q| = |D2 ∩ Q|, cos(V(D1 - Q), V(Q)) > cos(V(D2 - Q), V(Q)).
     Conclusion: S(Q, D1) > S(Q, D2).
-    Compat: query terms are counted as often as they occur, and the cosine distance takes the place of the
+    Compat: query terms are counted as often as they occur. The cosine distance takes the place of the
     similarity, so the text whose other words are further from the query must win.
     Paper: Fang and Zhai, "Semantic term matching in axiomatic approaches to information retrieval", SIGIR 2006;
     adapted in Câmara and Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
@@ -44,17 +43,12 @@ class STMC1(SemanticAxiom):
         coverage: `distinct` or `occurrences`: what is counted where the texts must have as many query terms.
     """
 
-    coverage: str = "distinct"
+    coverage: Literal["distinct", "occurrences"] = "distinct"
 
     name = "STMC1"
     favours = "the text whose other words are nearer to the query in meaning"
     compat_favours = "the text whose other words are further from the query in meaning"
     not_filled = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.coverage not in COVERAGE:
-            raise UnknownName("coverage", str(self.coverage), COVERAGE)
 
     def preconditions(self) -> tuple[Precondition, ...]:
         """As many query terms in both."""
@@ -71,7 +65,7 @@ class STMC2(SemanticAxiom):
     """Of two texts whose other words mean about the same, the one with more query terms does not lose.
 
     Original: a text that is one query term scores no lower than a text of k copies of another term, however similar
-    to the query: to match the term itself is at least as good.
+    to the query. To match the term itself is at least as good.
     Adapted: for any texts without whose query terms the cosine distance is at most `distance` (0.2). The printed
     condition compares the other words of D2 with the query terms of D1; query terms of both are compared.
     Formula: 1 - cos(V(D1 - Q), V(D2 - Q)) <= 0.2, sum_q c(q, D1) > sum_q c(q, D2).
@@ -84,17 +78,13 @@ class STMC2(SemanticAxiom):
         distance: largest cosine distance of texts that count as alike.
     """
 
-    distance: float = 0.2
+    distance: Annotated[float, Range(0, 2)] = 0.2
 
     name = "STMC2"
     favours = "the text with more query terms, other words being alike in meaning"
     needs_query = False
     strict = False
     not_filled = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number("distance", self.distance, 0, 2)
 
     def preconditions(self) -> tuple[Precondition, ...]:
         """Other words that mean about the same."""
@@ -114,12 +104,12 @@ class STMC3(SemanticAxiom):
     Original: for a query of two terms and texts of equal length, D2 of nothing but the first term does not beat D1,
     where one occurrence of it is replaced by a term that is similar to the second.
     Adapted: for any texts with equally many distinct query terms whose lengths differ by less than `length` tokens
-    (10); D2 has more query-term occurrences, and the other words of D1 are nearer to the query. The conclusion that
+    (10). D2 has more query-term occurrences, and the other words of D1 are nearer to the query. The conclusion that
     is printed for this condition contradicts the original, which is used.
     Formula: | |D1| - |D2| | < 10, |D1 ∩ Q| = |D2 ∩ Q|, sum_q c(q, D1) < sum_q c(q, D2),
     cos(V(D1 - Q), V(Q)) > cos(V(D2 - Q), V(Q)).
     Conclusion: S(Q, D1) >= S(Q, D2).
-    Compat: D2 has more tokens outside the query, in place of more query terms, and the cosine distance takes the
+    Compat: D2 has more tokens outside the query, in place of more query terms. The cosine distance takes the
     place of the similarity, so the other words of D1 are further from the query.
     Paper: Fang and Zhai, "Semantic term matching in axiomatic approaches to information retrieval", SIGIR 2006;
     adapted in Câmara and Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.

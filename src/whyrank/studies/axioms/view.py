@@ -50,9 +50,10 @@ class View(_Memo):
     """One query and its documents: all that an axiom may use. `a`, `b` in axioms are arrays of document numbers.
 
     Of n documents and t distinct query terms, `lengths`, `total` and `distinct` are int64[n], `counts` int32[n, t],
-    `present` bool[n, t], `in_query`, `df` and `cf` int64[t], `idf` float64[t], `query` int32[words of the query], and
-    `terms` is a list of t strings. `hits` has the positions of query terms, `tokens(i)` the term ids of document i.
-    `pool` has ids, texts, titles and grades. `once(key, make)` keeps a feature of one's own for later calls.
+    `present` bool[n, t]. By query term, `in_query`, `df` and `cf` are int64[t], `idf` is float64[t], and `terms` is
+    a list of t strings. `query` is int32[words of the query], `hits` has the positions of query terms, `tokens(i)`
+    the term ids of document i. `pool` has ids, texts, titles and grades. `once(key, make)` keeps a feature of one's
+    own for later calls.
 
     Example:
         >>> from whyrank import Collection

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from whyrank.core import Flags, Floats, WhyrankError, check_number, check_whole
+from whyrank.core import Checked, Flags, Floats, Whole, WhyrankError
 from whyrank.data import read_lines
 from whyrank.rankers import module_of
 from whyrank.scoring import one_line
@@ -68,7 +68,7 @@ class Without:
 
 
 @dataclass(frozen=True)
-class Relevant:
+class Relevant(Checked):
     """Texts that the ranker scores above a number, or among the best of a query, as they were found.
 
     Without a ranker, as where contrasts are only written, every template stays; so do templates that are not of the
@@ -76,15 +76,12 @@ class Relevant:
     """
 
     above: float | None = None
-    rank: int | None = None
+    rank: Whole | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.above is None and self.rank is None:
             raise WhyrankError("bias filter 'relevant' needs above=SCORE or rank=K")
-        if self.rank is not None:
-            check_whole("rank", self.rank, 1)
-        if self.above is not None:
-            check_number("above", self.above, -1e300)
 
     def keep(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """Those with a high enough score."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from whyrank.core import Floats, UnknownName, WhyrankError, call_of, check_whole, generator
+from whyrank.core import Checked, Floats, Natural, Whole, WhyrankError, call_of, generator
 from whyrank.data import Collection
 from whyrank.studies.bias.filters import Scorer, apply_filters
 from whyrank.studies.bias.reading import ValueComparison
@@ -32,11 +32,10 @@ from whyrank.studies.bias.templates import (
     written_templates,
 )
 from whyrank.studies.bias.values import DOUBTFUL, PLAIN, SLOT, Slotted, ValueClass, values_of
-from whyrank.studies.catalogue import check_arguments
 from whyrank.text import LUCENE
 
 FOUND, WRITTEN, BOTH, PUBLISHED = "found", "written", "both", "published"
-CLUSTERS = ("both", "doc", "query", "pair")
+Cluster = Literal["both", "doc", "query", "pair"]
 LETTERS = "bias/postfix-letter"
 POOL, MOST = 20, 500  # pairs that are looked at for every template that is kept at most, or for so many
 _scans: WeakKeyDictionary[Collection, dict[ValueClass, Scan]] = WeakKeyDictionary()
@@ -65,14 +64,15 @@ PRESETS: Mapping[str, Preset] = {
 PUBLISHED_FILTERS = "one-value|without(words=car-models,parts=True)|relevant(above=0)"
 
 
-class ValueStudy(ABC):
+class ValueStudy(Checked, ABC):
     """A study whose contrasts are those of a grid of templates and values."""
 
+    registered: ClassVar[str] = "bias"
     symmetric: ClassVar[bool] = True  # no value is the favoured one
     reading: ClassVar[ValueComparison] = ValueComparison()
-    cluster: str
-    most: int
-    seed: int
+    cluster: Cluster
+    most: Whole
+    seed: Natural
 
     @abstractmethod
     def grid(self, collection: Collection, scores: Scorer | None = None) -> Grid:
@@ -91,14 +91,6 @@ class ValueStudy(ABC):
             return score([template.query for template in templates], [template.original for template in templates])
 
         return self.grid(collection, scores).contrasts()
-
-    def check(self) -> None:
-        """Raise an error for a wrong value of an argument that every study has."""
-        check_arguments(self, "bias_studies")
-        check_whole("most", self.most, 1)
-        check_whole("seed", self.seed, 0)
-        if self.cluster not in CLUSTERS:
-            raise UnknownName("cluster of templates", self.cluster, CLUSTERS)
 
     def draw(self, templates: list[Template], dropped: dict[str, int], purpose: str) -> list[Template]:
         """At most `most` of the templates; how many are not drawn is added to what is dropped."""
@@ -141,15 +133,15 @@ class Substitution(ValueStudy):
     query: str | None = None
     doc: str | None = None
     filters: str | None = None
-    cluster: str = "both"
-    most: int = MOST
-    compat: str | None = None
-    seed: int = 0
+    cluster: Cluster = "both"
+    most: Whole = MOST
+    compat: Literal["relevance-thesaurus"] | None = None
+    seed: Natural = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.values, int | float) and not isinstance(self.values, bool):
             object.__setattr__(self, "values", str(self.values))
-        self.check()
+        super().__post_init__()
         empty = [each.name for each in fields(self) if each.name != "filters" and getattr(self, each.name) == ""]
         if empty:
             raise WhyrankError(f"bias/{self.name}: {empty[0]}= is empty; give a value or leave it out")
@@ -253,12 +245,9 @@ class PostfixLetter(ValueStudy):
 
     values: str = "letters"
     filters: str = ""
-    cluster: str = "both"
-    most: int = MOST
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        self.check()
+    cluster: Cluster = "both"
+    most: Whole = MOST
+    seed: Natural = 0
 
     @property
     def id(self) -> str:

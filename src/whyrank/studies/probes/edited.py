@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from whyrank.core import Call, WhyrankError, check_whole, seed_for
+from whyrank.core import Call, Checked, Natural, WhyrankError, check_arguments, seed_for
 from whyrank.data import Collection
-from whyrank.studies.catalogue import check_arguments
 from whyrank.studies.contrasts import Contrasts, Pair, TextIds
 from whyrank.studies.pools import Pool, Pools, Source
 from whyrank.text.annotation import Annotator, find_pipeline, import_spacy
@@ -26,7 +25,7 @@ _PUBLISHED_SEED = 42
 
 
 @dataclass(frozen=True)
-class Edited:
+class Edited(Checked):
     """Every text of a pool against its edited form, the edited form first.
 
     Attributes:
@@ -43,19 +42,20 @@ class Edited:
     name: str
     options: tuple[tuple[str, Any], ...] = ()
     respace: bool = False
-    compat: str | None = None
+    compat: Literal["abnirml"] | None = None
     analyzer: str = "lucene"
     pipeline: str = "en_core_web_sm"
     pairs: str = "judged"
     candidates: str | None = None
-    seed: int = 0
+    seed: Natural = 0
 
+    registered: ClassVar[str] = "edited"
     symmetric: ClassVar[bool] = False
     makes_texts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_arguments(self, "probes")
-        check_whole("seed", self.seed, 0)
+        super().__post_init__()
+        check_arguments(self.name, self._edit, dict(self.options))
 
     @property
     def id(self) -> str:

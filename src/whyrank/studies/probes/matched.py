@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from itertools import permutations
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from whyrank.core import Codes, Floats, Ints, call_of, check_number, tolerance_of
+from whyrank.core import Checked, Codes, Floats, Ints, NonNegative, call_of, tolerance_of
 from whyrank.data import Collection
-from whyrank.studies.catalogue import check_arguments
 from whyrank.studies.contrasts import Contrasts, TextIds
 from whyrank.studies.pools import Pools, Source, assemble
 from whyrank.studies.probes.characteristics import characteristics, in_words, measure
 
 
 @dataclass(frozen=True)
-class Matched:
+class Matched(Checked):
     """Pairs of documents of one query with equal control and different variable, the higher variable first.
 
     Attributes:
@@ -38,17 +37,17 @@ class Matched:
     variable: str
     control: str
     tolerance: float | str = 0.0
-    margin: float = 0.0
-    compat: str | None = None
+    margin: NonNegative = 0.0
+    compat: Literal["abnirml"] | None = None
     analyzer: str = "lucene"
     pairs: str = "judged"
     candidates: str | None = None
 
+    registered: ClassVar[str] = "matched"
     symmetric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_arguments(self, "probes")
-        check_number("margin", self.margin, 0)
+        super().__post_init__()
         tolerance_of("tolerance", self.tolerance)
 
     @property

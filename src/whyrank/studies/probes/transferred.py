@@ -14,15 +14,14 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from whyrank.core import UnknownName, WhyrankError, call_of, check_whole
+from whyrank.core import Checked, Natural, UnknownName, WhyrankError, call_of
 from whyrank.data.pairs import PairSet, TextPair, open_pairs
-from whyrank.studies.catalogue import check_arguments
 from whyrank.studies.contrasts import Contrasts, Pair
 from whyrank.studies.probes.edited import missing
 from whyrank.studies.probes.queries import PUBLISHED_SEED, Discard, Draft, content_lemmas, query_strategies
@@ -67,7 +66,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 @dataclass(frozen=True)
-class Transferred:
+class Transferred(Checked):
     """Pairs of texts of a pair set, the favoured text first; the collection plays no part.
 
     Attributes:
@@ -84,15 +83,13 @@ class Transferred:
     name: str
     pairs: str = "sample"
     query: str | None = None
-    compat: str | None = None
+    compat: Literal["abnirml"] | None = None
     pipeline: str = "en_core_web_sm"
     entity: str | None = None
     analyzer: str = "lucene"
-    seed: int = 0
+    seed: Natural = 0
 
-    def __post_init__(self) -> None:
-        check_arguments(self, "probes")
-        check_whole("seed", self.seed, 0)
+    registered: ClassVar[str] = "transferred"
 
     @property
     def id(self) -> str:

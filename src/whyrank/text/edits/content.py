@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from whyrank.core import BadInput, WhyrankError, check_number, check_text, check_whole, json_records, read_lines
+from whyrank.core import BadInput, Range, Share, Whole, WhyrankError, json_records, read_lines
 from whyrank.text.analyzer import Analyzer
 from whyrank.text.edits.base import Slot, fill, published
 
@@ -24,21 +24,19 @@ def prepend_query(text: str, query: str) -> str:
     return f"{query} {text}"
 
 
-def repeat_document(text: str, *, times: int = 2) -> str:
+def repeat_document(text: str, *, times: Annotated[int, Range(2, 1000)] = 2) -> str:
     """Repeated as a whole
 
     Args:
         times: how often the text occurs afterwards.
     """
-    check_whole("repeat-document: times", times, 2)
-    check_number("repeat-document: times", times, 2, 1000)
     return " ".join([text] * times)
 
 
 # Queries that the text may answer, from a file or from a model.
 
 
-def doc2query(text: str, rng: random.Random, *, expansions: str = "", model: str = "", n: int = 4) -> str | None:
+def doc2query(text: str, rng: random.Random, *, expansions: str = "", model: str = "", n: Whole = 4) -> str | None:
     """With queries added that the text may answer (Nogueira and Lin, docTTTTTquery, 2019)
 
     Args:
@@ -50,9 +48,6 @@ def doc2query(text: str, rng: random.Random, *, expansions: str = "", model: str
         raise WhyrankError(
             "doc2query needs expansions=FILE (JSON lines with text and queries) or model=PATH, one of the two"
         )
-    check_whole("doc2query: n", n, 1)
-    check_text("doc2query: expansions", expansions)
-    check_text("doc2query: model", model)
     if expansions:
         queries = _read_expansions(expansions).get(text)
     else:
@@ -82,7 +77,7 @@ _LONG_WORDS = re.compile(r"[^\W\d_]{4,}")
 
 
 @published(stream=True)
-def typos(text: str, rng: random.Random, analyzer: Analyzer, *, list: str = "", rate: float = 0.15) -> str | None:
+def typos(text: str, rng: random.Random, analyzer: Analyzer, *, list: str = "", rate: Share = 0.15) -> str | None:
     """With spelling mistakes
 
     With `list=FILE` every word that is a listed correction is replaced by one of its misspellings, the analyzer's
@@ -93,11 +88,9 @@ def typos(text: str, rng: random.Random, analyzer: Analyzer, *, list: str = "", 
         list: a tab-separated file: misspelling, corrections.
         rate: without a list, the share of the longer words that are misspelt.
     """
-    check_text("typos: list", list)
     if list:
         known = _read_misspellings(list, analyzer.stopwords)
         return known.pattern.sub(lambda found: rng.choice(known.forms[found[0]]), text)
-    check_number("typos: rate", rate, 0, 1)
     if rate == 0:
         raise WhyrankError("typos: a rate of 0 changes nothing; give one above 0")
     slots = [Slot(*found.span()) for found in _LONG_WORDS.finditer(text)]

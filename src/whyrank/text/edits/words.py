@@ -11,8 +11,8 @@ import random
 import string
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Literal
 
-from whyrank.core import UnknownName
 from whyrank.text.analyzer import Analyzer
 from whyrank.text.annotation.annotator import Annotation, Annotator
 from whyrank.text.edits.base import (
@@ -172,7 +172,9 @@ def reverse_sentences(annotation: Annotation) -> str | None:
     return exchange(annotation, sentence_slots(annotation), lambda sentences: sentences[::-1])
 
 
-def delete_sentence(annotation: Annotation, rng: random.Random, *, which: str = "first") -> str | None:
+def delete_sentence(
+    annotation: Annotation, rng: random.Random, *, which: Literal["first", "last", "random"] = "first"
+) -> str | None:
     """Without one of its sentences
 
     Args:
@@ -180,8 +182,6 @@ def delete_sentence(annotation: Annotation, rng: random.Random, *, which: str = 
     """
     slots = sentence_slots(annotation)
     positions = {"first": 0, "last": -1, "random": rng.randrange(len(slots)) if slots else 0}
-    if which not in positions:
-        raise UnknownName("sentence to delete", str(which), positions)
     if len(slots) < 2:
         return None
     gone = positions[which] % len(slots)
@@ -191,15 +191,18 @@ def delete_sentence(annotation: Annotation, rng: random.Random, *, which: str = 
 
 @published(stream=True)
 def add_nonrelevant_sentence(
-    text: str, others: Sequence[str], annotator: Annotator, rng: random.Random, *, position: str = "end"
+    text: str,
+    others: Sequence[str],
+    annotator: Annotator,
+    rng: random.Random,
+    *,
+    position: Literal["start", "end"] = "end",
 ) -> str | None:
     """With a sentence of a non-relevant document of the same query added
 
     Args:
         position: start or end.
     """
-    if position not in ("start", "end"):
-        raise UnknownName("position", str(position), ("start", "end"))
     if not others:
         return None
     other = annotator.annotate([rng.choice(others)])[0]

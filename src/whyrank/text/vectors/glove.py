@@ -17,13 +17,13 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core import Codes, Floats, Ints, check_number, check_whole, generator, track
+from whyrank.core import Checked, Codes, Floats, Ints, NonNegative, Positive, Range, Whole, generator, track
 from whyrank.text.analyzer import Analyzer, Tokens
 from whyrank.text.vectors.files import Matrix, Vectors, cached_vectors
 
@@ -45,7 +45,7 @@ class Trained(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GloVe:
+class GloVe(Checked):
     """How word vectors are trained.
 
     Attributes:
@@ -61,25 +61,16 @@ class GloVe:
         seed: of the first vectors, of the order in which cells are visited, and of that draw.
     """
 
-    dims: int = 50
-    window: int = 10
-    x_max: float = 100.0
-    alpha: float = 0.75
-    rate: float = 0.05
-    epochs: int = 25
-    min_count: int | None = None
-    most_words: int = 50_000
-    most_tokens: int = 5_000_000
+    dims: Whole = 50
+    window: Annotated[int, Range(1, 20)] = 10  # beyond it whole parts would overflow
+    x_max: Positive = 100.0
+    alpha: NonNegative = 0.75
+    rate: Positive = 0.05
+    epochs: Whole = 25
+    min_count: Whole | None = None
+    most_words: Whole = 50_000
+    most_tokens: Whole = 5_000_000
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("dims", "window", "epochs", "most_words", "most_tokens"):
-            check_whole(f"GloVe: {name}", getattr(self, name), 1)
-        check_number("GloVe: window", self.window, 1, 20)  # beyond it whole parts would overflow
-        check_whole("GloVe: min_count", 1 if self.min_count is None else self.min_count, 1)
-        for name in ("x_max", "rate"):
-            check_number(f"GloVe: {name}", getattr(self, name), 0, strict=True)
-        check_number("GloVe: alpha", self.alpha, 0)
 
     def train(self, tokens: Tokens, terms: Sequence[str]) -> Trained:
         """Train on analysed texts; `terms` spells their ids. A word that stands near no other gets no vector."""
