@@ -81,6 +81,6 @@ def test_a_transformer_is_a_ranker_and_other_objects_are_not():
 
     assert as_ranker(Longer()).name == "Longer"
     assert as_ranker(Longer()).score(QUERIES, DOCS).tolist() == [16.0, 15.0, 6.0, 15.0]
-    for wrong in (3, Longer, object()):
-        with pytest.raises(WhyrankError, match="PyTerrier transformer"):
+    for wrong, says in ((3, "PyTerrier transformer"), (object(), "PyTerrier transformer"), (Longer, "is a class")):
+        with pytest.raises(WhyrankError, match=says):
             as_ranker(wrong)
