@@ -6,6 +6,7 @@ it prints. Classes named `Test...` in a block are contract tests, and run too.
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import json
@@ -220,6 +221,23 @@ def test_the_citation_is_of_this_version():
     assert all(each["title"] and each["authors"] and each["year"] for each in citation["references"])
 
 
+def test_the_citation_has_every_paper_that_a_docstring_names():
+    """A title in quotes after its authors, and behind it a year or arXiv."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    named = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        documented = (node for node in nodes if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
+        texts = (" ".join((ast.get_docstring(node) or "").split()) for node in documented)
+        named |= {
+            title
+            for text in texts
+            for title in re.findall(r'[a-z.], "([A-Z][^"]{10,}?)", [^".;]*(?:arXiv|\b(?:19|20)\d\d\b)', text)
+        }
+    assert len(named) > 40
+    assert {title.casefold() for title in named} <= {each["title"].casefold() for each in cited}
+
+
 def test_notebooks_have_no_outputs():
     cells = [cell for book in NOTEBOOKS for cell in json.loads(book.read_text(encoding="utf-8"))["cells"]]
     assert [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")] == []
@@ -285,8 +303,8 @@ def test_the_reference_has_every_name():
         page = made()[DOCS / "reference" / f"{pages.get(kind, 'names')}.md"].replace("\\|", "|")
         assert [name for name in names if f"`{name}`" not in page and f"## {name}\n" not in page] == []
     api = made()[DOCS / "reference" / "api.md"]
-    names = (*whyrank.__all__, "View", "Pool")
-    assert [name for name in names if not re.search(rf"^## (class )?{name}$", api, re.MULTILINE)] == []
+    for page, names in ((api, whyrank.__all__), (made()[DOCS / "reference" / "authors.md"], ("View", "Pool"))):
+        assert [name for name in names if not re.search(rf"^## (class )?{name}$", page, re.MULTILINE)] == []
 
 
 def test_walks_name_modules_in_order_once_each():

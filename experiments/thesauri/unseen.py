@@ -1,10 +1,12 @@
-"""Two collections that the tables were not made from: claims that find evidence, headlines that find articles.
+"""Four collections that the tables were not made from: claims, headlines and summaries that find texts.
 
     python unseen.py DATA OUT
 
-DATA has the folders climate_fever and bbc_news_summary; OUT gets a folder for each. Climate-FEVER: 150 claims drawn
-at random from those with evidence that supports or refutes them, which counts as relevant, against all sentences.
-BBC News: 100 titles drawn at random, each of which has one relevant text, its article without the title.
+DATA has the folders climate_fever, bbc_news_summary, scitldr and xsum_sample; OUT gets a folder for each.
+Climate-FEVER: 150 claims drawn at random from those with evidence that supports or refutes them, which counts as
+relevant, against all sentences. BBC News: 100 titles drawn at random, each of which has one relevant text, its
+article without the title. SciTLDR and XSum: 100 summaries drawn at random, each of which has one relevant text, its
+abstract or article.
 """
 
 import gzip
@@ -43,3 +45,12 @@ write(out / "climate_fever", {key: text for text, key in number.items()}, querie
 articles = rows(data / "bbc_news_summary" / "articles.jsonl.gz")
 titles = {a["id"]: a["title"] for a in random.Random(0).sample(articles, 100)}
 write(out / "bbc_news", {a["id"]: a["text"] for a in articles}, titles, [(key, key) for key in titles])
+
+papers = [row for part in ("train", "dev", "test") for row in rows(data / "scitldr" / f"{part}.jsonl.gz")]
+news = rows(data / "xsum_sample" / "articles.jsonl.gz")
+for name, texts in (("scitldr", papers), ("xsum", news)):
+    drawn = random.Random(0).sample(texts, 100)
+    summaries = {
+        row["id"]: " ".join((row["summaries"][0] if "summaries" in row else row["summary"]).split()) for row in drawn
+    }
+    write(out / name, {row["id"]: row["text"] for row in texts}, summaries, [(key, key) for key in summaries])

@@ -191,6 +191,17 @@ class TestBundledRankers:
         expected = model.score([self.QUERY] * 3, list(self.TEXTS.values()))
         assert [kept[text] for text in self.TEXTS.values()] == pytest.approx(list(expected), abs=1e-5)
 
+    def test_the_demo_has_a_thesaurus(self, whyrank, tmp_path, monkeypatch, without):
+        """Its words, what stands out in it, and its ranker, in the report of an audit without options."""
+        without("torch")
+        monkeypatch.setattr("whyrank.studies.usual_studies", lambda collection: ["matched/length|tf"])
+        code, _, err = whyrank("audit", "--limit", 5, "--out", tmp_path / "r", "--store", "none")
+        assert code == 0, err
+        page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+        assert "What bundled says about" in page
+        assert "weights that stand out" in page
+        assert "bm25t:bundled" in page
+
     def test_without_its_packages_the_audit_runs_and_one_note_says_how_to_get_it(
         self, whyrank, kitchen, tmp_path, without
     ):
@@ -201,7 +212,7 @@ class TestBundledRankers:
         for package in ("transformers", "tokenizers", "safetensors"):
             without(package)
             request, [note] = AuditCommand(tolerance="0").with_defaults()
-            assert request.ranker == ("bm25", "ql")
+            assert (request.ranker, request.table) == (("bm25", "ql", "bm25t:bundled"), "bundled")
             assert f"needs {package}; " in note
         assert AuditCommand(ranker=("ql",), tolerance="0").with_defaults()[1] == []
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from small_collections import write_collection
 
+from refusals import one_line
 from whyrank.data import open_collection
 from whyrank.studies.probes import probes
 
@@ -29,6 +32,28 @@ def test_contrasts_of_a_probe(whyrank, tmp_path, suffix):
     made = probes.create("matched/length|tf(tolerance=10%)").contrasts(collection)
     assert made.fingerprint[:16] in err
     assert all([collection.docs[d] for d in row["doc_ids"]] == row["docs"] for row in rows)
+
+
+def test_a_folder_is_a_data_set_with_a_card(whyrank, tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets", reason="pip install 'whyrank[datasets]' to run this test")
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    given = ("contrasts", "edited/typos", "--limit", 20, "-r", "bm25", "--out", tmp_path / "typos")
+    for _ in range(2):  # made, then replaced
+        code, _, err = whyrank(*given)
+        assert code == 0, err
+    found = datasets.load_dataset(str(tmp_path / "typos"), split="train", cache_dir=str(tmp_path / "cache"))
+    assert found.to_list() == pq.read_table(tmp_path / "typos" / "contrasts.parquet").to_pylist()
+    _, front, card = (tmp_path / "typos" / "README.md").read_text().split("---\n", 2)
+    assert yaml.safe_load(front)["configs"] == [{"config_name": "default", "data_files": "contrasts.parquet"}]
+    assert f"fingerprint: `{re.search(r'[0-9a-f]{16}', err)[0]}" in card
+    assert "prefers the text with spelling mistakes" in card
+    assert all(f"| `{name}` |" in card for name in found.column_names)
+
+
+def test_a_folder_of_something_else_is_left_alone(whyrank, tmp_path):
+    (tmp_path / "README.md").write_text("mine")
+    assert "is not empty" in one_line(whyrank("contrasts", "edited/typos", "--out", tmp_path))
+    assert (tmp_path / "README.md").read_text() == "mine"
 
 
 @pytest.mark.parametrize("study", ["matched/length|tf", "axiom/TFC1"])

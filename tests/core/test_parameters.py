@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin
 
@@ -76,6 +77,7 @@ def test_every_registered_thing_refuses_what_its_annotations_do_not_allow(kind):
     (21, Annotated[int, Range(1, 20)], "b must be a whole number between 1 and 20, not 21"),
     (1, bool, "b must be True or False, not 1"),
     (3, str | None, "b must be text, not 3; write it in quotes"),
+    (3, Literal[1, 2], "unknown value of b '3'; known: 1, 2"),
     ("Exakt", Literal["exact", "fast"] | None, "unknown value of b 'Exakt'; did you mean 'exact'?"),
 ])  # fmt: skip
 def test_the_message_says_what_is_allowed(value, hint, message):
@@ -86,7 +88,7 @@ def test_the_message_says_what_is_allowed(value, hint, message):
 
 
 @pytest.mark.parametrize(("value", "hint"), [
-    (0, Share), (1.0, Share), (None, Whole | None), (1, Whole), (-math.inf, Annotated[float, Range(-math.inf)]),
+    (0, Share), (1.0, Share), (Path("x"), str), (None, Whole | None), (1, Whole), (-math.inf, Annotated[float, Range(-math.inf)]),
     ("x", int | str), ([1], "list[int]"), ({"a": object()}, dict[str, int]), ("fast", Literal["exact", "fast"]),
 ])  # fmt: skip
 def test_what_is_allowed_or_not_understood_passes(value, hint):

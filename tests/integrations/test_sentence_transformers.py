@@ -15,6 +15,7 @@ sys.path.append(str(Path(__file__).parents[1] / "rankers"))
 
 from tiny_models import bert, save, wordpiece
 
+from whyrank.core import UnknownName
 from whyrank.integrations.sentence_transformers import StudyEvaluator
 
 ROWS = {
@@ -64,6 +65,13 @@ def test_scores_of_studies_while_a_model_is_trained(kind, tmp_path):
     assert evaluator.primary_metric == "why_edited/typos"
     assert evaluator.last["edited/typos"].findings[0].n == 5
     assert (tmp_path / "out" / "eval" / "whyrank_studies.csv").read_text().startswith("epoch,steps,edited/typos")
+
+
+def test_checkpoints_are_chosen_by_a_study_that_runs():
+    evaluator = StudyEvaluator("matched/length|*", "sample", limit=20)
+    assert evaluator.primary_metric == "matched/length|overlap"
+    with pytest.raises(UnknownName, match="did you mean 'edited/typos'"):
+        StudyEvaluator(["edited/typos"], "sample", primary="edited/typo")
 
 
 def test_without_contrasts_a_score_is_nan():

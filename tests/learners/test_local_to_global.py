@@ -198,7 +198,7 @@ def test_changed_texts_that_fill_memory_are_scored_in_parts(method, monkeypatch)
 
 @pytest.mark.parametrize(("options", "expected"), [
     ({"method": "shap"}, "unknown value of local-to-global: method"), ({"variant": "all"}, "uniform"), ({"explained": 0}, "1 or more"),
-    ({"samples": 1}, "2 or more"), ({"samples": 10**14}, "between 2 and 100000"), ({"threshold": 2.0}, "between 0 and 1"),
+    ({"samples": 1}, "between 2 and 100000, not 1"), ({"samples": 10**14}, "between 2 and 100000"), ({"threshold": 2.0}, "between 0 and 1"),
     ({}, "give one"),
 ])  # fmt: skip
 def test_refusals(options, expected):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,6 +90,20 @@ def test_the_report_is_that_of_the_folder(audit, tmp_path):
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "Brands and names" in page
     assert page == (tmp_path / "b.html").read_text(encoding="utf-8")
+
+
+def test_a_table_in_the_report(tmp_path):
+    """Its rows in words of texts, what stands out in it, and fidelity to the ranker that it is of."""
+    table = whyrank.open_table("bundled")
+    of_longer = replace(table, facts=table.facts | {"target": "longer"})
+    audit = whyrank.audit([PLANTED, longer], "sample", "matched/length|tf", delta=0, table=of_longer, out=tmp_path)
+    assert (audit.target, list(audit.fidelity)) == ("longer", ["toy0"])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "could stand in for longer" in page
+    assert re.search(r"\d weights that stand out", page)
+    shown, words = set(re.findall(r'(\w+) <span class="quiet">[\d.]+</span>', page)), set(table.words.values())
+    assert shown & words
+    assert not shown & (table.words.keys() - words)
 
 
 def test_fidelity_is_over_the_texts_that_both_rankers_scored(audit, tmp_path):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from whyrank.studies.bias import BiasResult
 
 RESULTS = "whyrank-results"
-BUNDLED_MODEL = "cross:bundled"
+BUNDLED_MODEL, BUNDLED_TABLE = "cross:bundled", "bundled"
 _OF_MODELS = ("torch", "transformers", "tokenizers", "safetensors")
 _VALUES = 10  # values of a bias study that are shown
 _NAMED = 5  # values that an error names
@@ -35,9 +35,11 @@ _NAMED = 5  # values that an error names
 class AuditCommand(StudyOptions):
     """Run studies on rankers: probes, axioms and bias studies, or all that the collection allows.
 
-    Without options: the bundled sample, and the bundled rankers bm25, ql and, where torch and transformers are
-    installed, cross:bundled. All probes and axioms are run, and on the sample also bias/car-brand. The sample is
-    small, so texts count as matched there when they differ by at most 10%, unless --tolerance says otherwise.
+    Without options: the bundled sample, and the bundled rankers bm25, ql, bm25t:bundled and, where torch and
+    transformers are installed, cross:bundled, with its term table. With another collection, or with named studies, it
+    is without bm25t:bundled and the table. All probes and axioms are run, and on the sample also bias/car-brand.
+    The sample is small, so texts count as matched there when they differ by at most 10%, unless --tolerance says
+    otherwise.
     Of each bias study 10 values are shown, and none where no study is named; --out has all.
 
     Attributes:
@@ -92,7 +94,7 @@ class AuditCommand(StudyOptions):
         if self.figures is not None:
             check_writable(Path(self.figures) / "studies.svg")
         patterns = [study_pattern(each) for each in self.study] or usual_studies(self.collection)
-        table = None if self.table is None else open_table(self.table, check=True)
+        table = None if request.table is None else open_table(request.table, check=True)
         asked = make_request(
             request, patterns, table=table, by=self.by, correction=self.correction, sweep=self.sweep,
             budget=Budget.of(self.budget, self.width), tell=say,
@@ -152,7 +154,11 @@ class AuditCommand(StudyOptions):
         notes: list[str] = []
         if not self.ranker:
             missing = next((name for name in _OF_MODELS if find_spec(name) is None), None)
-            changes["ranker"] = BUNDLED_RANKERS if missing else (*BUNDLED_RANKERS, BUNDLED_MODEL)
+            with_table = not self.study and self.collection == "sample"
+            table = [f"bm25t:{BUNDLED_TABLE}"] if with_table else []
+            changes["ranker"] = (*BUNDLED_RANKERS, *table, *([] if missing else [BUNDLED_MODEL]))
+            if with_table and self.table is None:
+                changes["table"] = BUNDLED_TABLE
             if missing:
                 how = f"it needs {missing}; pip install 'whyrank[models]'"
                 notes.append(f"{BUNDLED_MODEL}, a neural ranker, is left out: {how}")

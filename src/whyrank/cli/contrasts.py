@@ -15,7 +15,7 @@ from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.data import Collection
-    from whyrank.studies import Contrasts, Labels
+    from whyrank.studies import Contrasts, Labels, Plan
     from whyrank.studies.axioms import Axiom
 
 SUFFIXES = (".jsonl", ".parquet")
@@ -31,7 +31,7 @@ class ContrastsCommand(StudyOptions):
         study: a study's name or call string, such as 'matched/length|tf' or TFC1, or an expression: 'TFC1 & M-AND';
             several for axioms: 'axiom/PROX*'.
         features: of axioms, one row per document: its mean, largest and least preference over the others.
-        out: a .jsonl or .parquet file.
+        out: a .jsonl or .parquet file; of one study also a folder, which `datasets` reads, with a card.
     """
 
     study: tuple[str, ...] = argument("STUDY")
@@ -40,14 +40,15 @@ class ContrastsCommand(StudyOptions):
 
     def run(self) -> None:
         """Write the file."""
-        from whyrank.studies import all_studies
+        from whyrank.studies import all_studies, check_target
 
-        check_file(self.out, SUFFIXES, "contrasts")
         names = [study_pattern(study) for study in self.study]
         found = [name for each in names for name in all_studies().match(each)]
         if len(found) == 1 and not self.features:
+            check_target(self.out)
             self._write_contrasts(found[0], names)
         elif all(name.startswith(PREFIX) for name in found):
+            check_file(self.out, SUFFIXES, "preferences of axioms")
             self._write_preferences()
         else:
             what = f"contrasts writes one study at a time, or several axioms, and {len(found)} match"
@@ -58,20 +59,22 @@ class ContrastsCommand(StudyOptions):
 
         columns: dict[str, Labels] = {}
         if self.ranker:
-            found, columns, notes = self._score_contrasts(given)
+            plan, found, columns = self._score_contrasts(given)
+            collection, notes, [study] = plan.collection, plan.notes, plan.studies.values()
         else:
             collection, studies, notes = choose_studies(make_request(self, given))
             [study] = studies.values()
             found = draw_contrasts(study, collection, self.limit, self.seed).contrasts
         for note in notes:
             say(f"note: {note}")
-        save(found, self.out, columns, name)
+        about = f"The collection is {collection.name}. A ranker with a positive effect {study.positive}."
+        save(found, self.out, columns, name, about)
         reasons = "".join(f"; {reason} {count:,}" for reason, count in sorted(found.dropped.items()) if count)
         counted = f"{plural(len(found), 'contrast')} of {self.study[0]}{reasons}"
         say(f"{counted}, fingerprint {found.fingerprint[:16]}: {self.out}")
 
-    def _score_contrasts(self, given: Sequence[str]) -> tuple[Contrasts, dict[str, Labels], Sequence[str]]:
-        """Contrasts with a column of scores, differences and effects per ranker; and notes."""
+    def _score_contrasts(self, given: Sequence[str]) -> tuple[Plan, Contrasts, dict[str, Labels]]:
+        """The plan, and contrasts with a column of scores, differences and effects per ranker."""
         from whyrank.studies import answers, make_plan
 
         plan = make_plan(make_request(self, given))
@@ -86,7 +89,7 @@ class ContrastsCommand(StudyOptions):
             columns |= {prefix + name: column for name, column in scored.items()}
         tell_failures([failure for answer in found for failure in answer.failures])
         tell_computed(plan.rankers)
-        return found[0].contrasts, columns, plan.notes
+        return plan, found[0].contrasts, columns
 
     def _write_preferences(self) -> None:
         scoring = ("ranker", "compat", "tolerance", "delta", "delta_from", "limit")

@@ -32,6 +32,7 @@ class RankCommand(Scoring, RankerOptions, Input):
         depth: documents per query.
         seed: seed of everything random.
         out: where the run is written; standard output by default.
+        metadata: begin it with a header of ir_metadata; trec_eval and others may want it removed.
     """
 
     ranker: tuple[str, ...] = ()
@@ -42,28 +43,32 @@ class RankCommand(Scoring, RankerOptions, Input):
     depth: Whole = 1000
     seed: int = 0
     out: str | None = None
+    metadata: bool = False
 
     def run(self) -> None:
         """Rank and write."""
         from whyrank.data import run_lines, write_run
+        from whyrank.scoring import run_metadata
 
         self._check()
         if self.axiom is None:
             collection = self.open_collection()
             [ranker] = self.open_rankers(self.ranker or ["bm25"], collection)
-            run, tag = self._by_ranker(ranker, collection), ranker.name
+            run, tag, method = self._by_ranker(ranker, collection), ranker.name, repr(ranker)
         else:
             from whyrank.studies.axioms import rerank
 
-            axiom, tag = self._open_axiom(self.axiom), self.axiom
+            axiom, tag, method = self._open_axiom(self.axiom), self.axiom, self.axiom
             collection = self.open_collection()
             given = self.open_run(collection, self.candidates or "")
             run = rerank(axiom, collection, given, self.aggregation or "kwiksort", self.seed, self.depth)
+        words = ["whyrank", *(tag if "://" in word else word for word in sys.argv[1:])]  # an address may hold a key
+        header = run_metadata(tag, collection, method, self.candidates, words) if self.metadata else None
         if self.out:
-            write_run(self.out, run, tag)
+            write_run(self.out, run, tag, header)
         else:
             shown = printable if sys.stdout.isatty() else str  # in a file, ids stay as they are
-            sys.stdout.writelines(shown(line) + "\n" for line in run_lines(run, tag))
+            sys.stdout.writelines(shown(line) + "\n" for line in run_lines(run, tag, header))
         lines, queries = plural(sum(map(len, run.values())), "line"), plural(len(run), "query", "queries")
         say(f"{lines} for {queries} by {tag}" + (f": {self.out}" if self.out else ""))
 

@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import cache
+from os import PathLike
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from whyrank.core.errors import UnknownName, WhyrankError
@@ -55,8 +56,8 @@ def check(what: str, value: object, hint: Any) -> None:
     """Raise an error unless an annotation allows a value; one that is not understood allows all."""
     if allows(hint, value):
         return
-    if names := [each for part in (hint, *get_args(hint)) if get_origin(part) is Literal for each in get_args(part)]:
-        raise UnknownName(f"value of {what}", str(value), filter(None, names))
+    if choices := [part for part in (hint, *get_args(hint)) if get_origin(part) is Literal]:
+        raise UnknownName(f"value of {what}", str(value), _names(choices[0]))
     quotes = "; write it in quotes" if in_words(hint) == "text" else ""
     raise WhyrankError(f"{what} must be {in_words(hint)}, not {value!r}{quotes}")
 
@@ -72,13 +73,13 @@ def hints_of(factory: Any) -> dict[str, Any]:
 
 
 def allows(hint: Any, value: object) -> bool:
-    """Whether an annotation allows a value; a whole number is a number too, True is none."""
+    """Whether an annotation allows a value; a whole number is a number too, True is none, a path is text."""
     kind, (low, high, strict) = _parts(hint)
     if kind in (int, float):
         number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
         return number and (low < value < high if strict else low <= value <= high)  # type: ignore[operator]
     if kind in (bool, str, type(None)):
-        return isinstance(value, kind)
+        return isinstance(value, str | PathLike if kind is str else kind)
     if get_origin(kind) is Literal:
         return value in get_args(kind)
     return get_origin(kind) not in _UNIONS or any(allows(part, value) for part in get_args(kind))
@@ -91,7 +92,7 @@ def in_words(hint: Any) -> str:
         parts = [in_words(part) for part in get_args(kind) if part is not type(None)]
         return " or ".join(parts) if all(parts) else ""
     if get_origin(kind) is Literal:
-        return ", ".join(filter(None, get_args(kind)))
+        return ", ".join(_names(kind))
     words = {bool: "True or False", str: "text", int: "a whole number", float: "a number"}.get(kind, "")
     if low <= -LARGEST or not words:
         return words
@@ -99,6 +100,10 @@ def in_words(hint: Any) -> str:
         return f"{words}, {low:g} or more"
     end = f"{high:g}" if high < LARGEST else "infinity"
     return f"{words} between {low:g} and {end}" + (" (both excluded)" if strict else "")
+
+
+def _names(choices: Any) -> list[str]:
+    return [str(each) for each in get_args(choices) if each not in (None, "")]
 
 
 def _parts(hint: Any) -> tuple[Any, Range]:

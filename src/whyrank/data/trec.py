@@ -1,7 +1,8 @@
 """TREC runs and judgements, read and written; and the order of a ranking, which is decided here alone.
 
 A run line is `query_id Q0 doc_id rank score tag`, a judgement `query_id 0 doc_id grade`; further columns are
-ignored. The rank column is written but never trusted: the scores alone give the order.
+ignored. The rank column is written but never trusted: the scores alone give the order. A run may begin with a header
+of ir_metadata: YAML behind `#`, which other tools may refuse, so it is written on request only.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from whyrank.core import BadInput, Line, WhyrankError, read_lines, write_lines
 from whyrank.data.tallies import Tally
 
 Run = dict[str, dict[str, float]]
 Qrels = dict[str, dict[str, int]]
+_HEADER = ("# ir_metadata.start", "# ir_metadata.end")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
@@ -32,9 +34,13 @@ def ranking(scores: Mapping[str, float]) -> list[str]:
 
 
 def read_run(path: str | PathLike[str]) -> Run:
-    """Read a six-column run as query_id -> doc_id -> score."""
+    """Read a six-column run as query_id -> doc_id -> score; a header of ir_metadata is passed over."""
     run: Run = {}
+    inside = False
     for line in read_lines(path := Path(path)):
+        if inside or line.text.strip() == _HEADER[0]:
+            inside = line.text.strip() != _HEADER[1]
+            continue
         query_id, _, doc_id, _, score = _columns(path, line, 6, "query_id Q0 doc_id rank score tag")[:5]
         scores = run.setdefault(query_id, {})
         if doc_id in scores:
@@ -47,20 +53,33 @@ def read_run(path: str | PathLike[str]) -> Run:
             raise BadInput(path, what, "the score is column 5", line.number) from None
         if math.isnan(scores[doc_id]):
             raise BadInput(path, "the score is NaN", "leave such documents out", line.number)
+    if inside:
+        raise BadInput(path, "the header of ir_metadata does not end", f"put a line {_HEADER[1]!r} behind it")
     return run
 
 
-def write_run(path: str | PathLike[str], run: Mapping[str, Mapping[str, float]], tag: str = "whyrank") -> None:
+def write_run(
+    path: str | PathLike[str], run: Mapping[str, Mapping[str, float]], tag: str = "whyrank",
+    metadata: Mapping[str, Any] | None = None,
+) -> None:  # fmt: skip
     """Write a run in one step, each query in the order of `ranking`, ranks from 1.
 
     Scores are written with all their digits, so that reading them back gives the same numbers to the last
-    bit. Blanks in the tag become underscores. A NaN is refused, because no reader can place it.
+    bit. Blanks in the tag become underscores. A NaN is refused, because no reader can place it. `metadata`
+    (`whyrank.scoring.run_metadata`) stand before it.
     """
-    write_lines(Path(path), run_lines(run, tag))
+    write_lines(Path(path), run_lines(run, tag, metadata))
 
 
-def run_lines(run: Mapping[str, Mapping[str, float]], tag: str = "whyrank") -> Iterator[str]:
+def run_lines(
+    run: Mapping[str, Mapping[str, float]], tag: str = "whyrank", metadata: Mapping[str, Any] | None = None
+) -> Iterator[str]:
     """The lines of a run file, without their ends."""
+    if metadata is not None:
+        import yaml
+
+        header = yaml.safe_dump(dict(metadata), sort_keys=False, allow_unicode=True, width=10_000)
+        yield from (_HEADER[0], *(f"# {line}" for line in header.splitlines()), _HEADER[1])
     tag = "_".join(tag.split()) or "whyrank"
     for query_id, scores in run.items():
         for rank, doc_id in enumerate(ranking(scores), 1):

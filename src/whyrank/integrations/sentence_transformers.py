@@ -16,10 +16,11 @@ from typing import Any
 
 from sentence_transformers.base.evaluation import BaseEvaluator
 
-from whyrank.core import Study
+from whyrank.core import Study, UnknownName
 from whyrank.data import Collection, open_collection
 from whyrank.report.audit import Audit, audit
 from whyrank.scoring import Engine
+from whyrank.studies import Request, choose_studies
 
 
 class StudyEvaluator(BaseEvaluator):
@@ -28,7 +29,7 @@ class StudyEvaluator(BaseEvaluator):
     Args:
         studies: names, patterns or call strings of studies, or study objects.
         collection: a collection, or its spec.
-        primary: the study whose score chooses the best checkpoint; by default the first one.
+        primary: the study whose score chooses the best checkpoint; by default the first one, of a pattern its first.
         greater_is_better: whether a higher score of that study is better.
         name: put in front of the names of the scores.
         limit: at most so many contrasts of each study, the same at each step.
@@ -48,11 +49,17 @@ class StudyEvaluator(BaseEvaluator):
         **options: Any,
     ) -> None:  # fmt: skip
         super().__init__()
-        first = studies if isinstance(studies, str) or not isinstance(studies, Sequence) else studies[0]
         self.greater_is_better, self.name = greater_is_better, name
-        self.primary_metric = primary or (first if isinstance(first, str) else first.id)
         self._studies, self._collection = studies, open_collection(collection)
         self._options: dict[str, Any] = {"limit": limit, "engine": Engine(), **options}
+        given = [studies] if isinstance(studies, str) or not isinstance(studies, Sequence) else studies
+        request = Request(
+            studies=given, collection=lambda: self._collection, rankers=lambda _: [], engine=self._options["engine"]
+        )
+        names = list(choose_studies(request).studies)
+        if not names or (primary is not None and primary not in names):
+            raise UnknownName("study to choose checkpoints by", primary or "none", names)
+        self.primary_metric = primary or names[0]
         self.last: Audit | None = None
 
     def __call__(

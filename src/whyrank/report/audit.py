@@ -218,11 +218,17 @@ class Audit:
                 run.setdefault(contrasts.queries[query], {})[contrasts.docs[doc]] = score
         return found
 
+    @property
+    def target(self) -> str:
+        """The ranker that the others may stand in for: the one that the term table is of, else the first."""
+        learned = None if self.table is None else self.table.facts.get("target")
+        return next((name for name in self.scores if name.partition("(")[0] == learned), next(iter(self.scores), ""))
+
     @cached_property
     def fidelity(self) -> dict[str, PerQuery]:
-        """How well each ranker stands in for the first one, by query, over the texts that both have scored."""
-        first, *others = self.scores or [""]
-        return {ranker: compare_runs(self.scores[first], self.scores[ranker], ks=()) for ranker in others}
+        """How well each ranker stands in for the target, by query, over the texts that both have scored."""
+        others = [ranker for ranker in self.scores if ranker != self.target]
+        return {ranker: compare_runs(self.scores[self.target], self.scores[ranker], ks=()) for ranker in others}
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.headlines)) or "No ranker shows a significant preference."

@@ -212,8 +212,8 @@ def _overlap_of_measure(panels: Sequence[OverlapPanel], runs: Sequence[str]) -> 
 
 
 def fidelity_chart(audit: Audit) -> Any:
-    """A panel for each ranker: its scores and those of the first ranker for the same texts, less the query's mean."""
-    first, data = next(iter(audit.scores)), list[dict[str, Any]]()
+    """A panel for each ranker: its scores and those of the target for the same texts, less the query's mean."""
+    first, data = audit.target, list[dict[str, Any]]()
     for ranker in audit.fidelity:
         points = list[Any]()
         for query, scores in audit.scores[first].items():

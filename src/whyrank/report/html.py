@@ -138,7 +138,9 @@ def render(
         "biased": bool(audit.details),
         "table": views.table_rows(audit.table, {q for run in audit.scores.values() for q in run})
         if audit.table is not None else [],
+        "surprises": views.surprises_of(audit.table, audit.alpha) if audit.table is not None else [],
         "fidelity": audit.fidelity,
+        "target": audit.target,
         "fidelity_chart": None,
         "sweep_chart": None,
         "overlap_chart": None,
@@ -158,7 +160,7 @@ def render(
         label = f"{', '.join(page['overlap'])} by overlap of {runs}"
         page["overlap_chart"] = charts.picture(charts.overlap_chart(audit.overlap, names), label)
     if audit.fidelity:
-        label = f"Scores of {', '.join(names[ranker] for ranker in audit.fidelity)} and of {names[rankers[0]]}"
+        label = f"Scores of {', '.join(names[ranker] for ranker in audit.fidelity)} and of {names[audit.target]}"
         page["fidelity_chart"] = charts.picture(charts.fidelity_chart(audit), label)
     return fill("report", ("palette", "report"), page)
 

@@ -44,8 +44,8 @@ def render_table(table: TermTable, name: str, left_out: int = 0) -> str:
     """The page of a table as HTML."""
     classes, codes = classes_of_entries(table)
     data = {
-        "query": list(table.query_terms),
-        "doc": list(table.doc_terms),
+        "query": [table.word(term) for term in table.query_terms],
+        "doc": [table.word(term) for term in table.doc_terms],
         "classes": classes,
         "rows": np.diff(table.indptr).tolist(),
         "terms": table.indices.tolist(),

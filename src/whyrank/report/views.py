@@ -14,6 +14,7 @@ import numpy as np
 from whyrank.core import mean_interval
 from whyrank.evaluation import ALL, Effectiveness, OverlapRow, Spread
 from whyrank.evaluation.fidelity import PerQuery
+from whyrank.learners.surprises import Surprise, surprises
 from whyrank.report.words import DASH, bounds, figure, share
 from whyrank.studies import LAST, Finding, SweepPoint, or_none, stable_from
 from whyrank.studies.bias import BiasResult, PairRow, ValueRow, spelled
@@ -268,7 +269,15 @@ def table_rows(table: TermTable, queries: Iterable[str]) -> list[tuple[str, int,
     for query in queries:
         found.update({spelled(analyzer, word, True) for word in re.findall(r"\w+", query)})
     known = sorted((-count, term) for term, count in found.items() if term in table.query_numbers)
-    return [(term, -count, table.doc_terms_for(term, BEST)) for count, term in known[:TERMS]]
+    return [
+        (table.word(term), -count, [Weighted(table.word(each), w) for each, w in table.doc_terms_for(term, BEST)])
+        for count, term in known[:TERMS]
+    ]
+
+
+def surprises_of(table: TermTable, alpha: float) -> list[Surprise]:
+    """The significant surprises of a table, at most five of each kind; those that need texts are not looked for."""
+    return [each for each in surprises(table).first(5) if each.p_adjusted < alpha]
 
 
 def stability_groups(

@@ -7,6 +7,7 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.scoring.batches import Failure, one_line
     from whyrank.scoring.engine import Engine, Scores, default_engine, whose
+    from whyrank.scoring.metadata import run_metadata
     from whyrank.scoring.ranking import (
         candidates_for,
         first_ranker,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         value_differences,
         with_differences,
     )
-    from whyrank.studies.files import arrow, labels_of, save
+    from whyrank.studies.files import arrow, check_target, labels_of, save
     from whyrank.studies.findings import Finding, or_none
     from whyrank.studies.planning import Request, choose_studies, make_plan, unjudged_note
     from whyrank.studies.pools import Pool, Pools, Source

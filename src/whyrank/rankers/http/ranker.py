@@ -94,17 +94,17 @@ class HttpRanker(Described):
     def _check_key(self) -> None:
         """Raise an error, which does not repeat it, for a key in the call string."""
         remedy = "put the key in an environment variable and name that with key_env=VARIABLE"
-        for spelled, value in query_items(self.split.query):
+        for spelled, value in query_items(self.url_parts.query):
             name = spelled.rstrip("=")
             if _SECRET.search(name) and not REFERENCE.fullmatch(value):
                 raise WhyrankError(f"ranker 'http': the URL holds a {name}; {remedy}, or write {name}=$VARIABLE")
-        if self.split.username is not None or self.split.password is not None:
+        if self.url_parts.username is not None or self.url_parts.password is not None:
             raise WhyrankError(f"ranker 'http': the URL holds a password; {remedy}")
         if self.key_env is not None and not (isinstance(self.key_env, str) and VARIABLE.fullmatch(self.key_env)):
             raise WhyrankError(f"ranker 'http': key_env names no environment variable; {remedy}")
 
     @property
-    def split(self) -> SplitResult:
+    def url_parts(self) -> SplitResult:
         """The parts of the URL as it was given, as they may be shown."""
         text = f"{self.registered}:{self.resource}" if self.resource.startswith("//") else self.resource
         try:
@@ -119,13 +119,13 @@ class HttpRanker(Described):
     @property
     def url(self) -> str:
         """The whole address, as it may be shown."""
-        parts = self.split
+        parts = self.url_parts
         return parts._replace(path="/rerank").geturl() if parts.path in ("", "/") else parts.geturl()
 
     @property
     def address(self) -> str:
         """The address that requests go to, secrets included."""
-        items = [(name, value, str(reveal(value, self.url))) for name, value in query_items(self.split.query)]
+        items = [(name, value, str(reveal(value, self.url))) for name, value in query_items(self.url_parts.query)]
         spelled = [name + (quote(new, safe="%") if REFERENCE.fullmatch(old) else new) for name, old, new in items]
         return urlsplit(self.url)._replace(query="&".join(spelled)).geturl()
 
@@ -175,7 +175,7 @@ class HttpRanker(Described):
 
     def _values(self) -> Iterator[str]:
         """All values of the URL's query and of the options that are strings."""
-        yield from (value for _, value in query_items(self.split.query))
+        yield from (value for _, value in query_items(self.url_parts.query))
         yield from strings_in(self.options)
 
     @cached_property

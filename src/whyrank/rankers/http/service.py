@@ -66,7 +66,7 @@ class Service:
 
     def __init__(self, ranker: HttpRanker) -> None:
         self._ranker, self._client = ranker, _open_client(ranker)
-        host = ranker.split.hostname or ""
+        host = ranker.url_parts.hostname or ""
         by_host = (_API_OF_HOST[host],) if host in _API_OF_HOST else APIS[:2]  # an unknown host is tried both ways
         self.apis: tuple[str, ...] = by_host if ranker.api == "auto" else (ranker.api,)
         self._worked, self._failures, self._rejections = False, 0, 0
@@ -230,7 +230,7 @@ def _open_client(ranker: HttpRanker) -> httpx.AsyncClient:
         raise MissingExtra("ranker 'http'", "http") from None
     # httpx logs the whole address of each request, secrets included
     logging.getLogger("httpx").addFilter(_above_info)
-    host = ranker.split.hostname or ""
+    host = ranker.url_parts.hostname or ""
     direct: dict[str, Any] = {f"all://{f'[{host}]' if ':' in host else host}": None} if host in _LOOPBACK else {}
     limits = httpx.Limits(max_connections=ranker.parallel)
     return httpx.AsyncClient(timeout=None, limits=limits, mounts=direct, headers={"User-Agent": "whyrank"})
