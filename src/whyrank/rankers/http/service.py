@@ -12,10 +12,8 @@ import logging
 import os
 import random
 import re
-import time
 import weakref
 from collections.abc import Sequence
-from email.utils import parsedate_to_datetime
 from functools import cache
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -247,14 +245,10 @@ def _above_info(record: logging.LogRecord) -> bool:
 
 
 def retry_after(value: str | None) -> float | None:
-    """Seconds that a Retry-After header asks for, given as a number or as a date; None where it says nothing."""
+    """Seconds that a Retry-After header asks for; None where it names none, as one with a date."""
     try:
         return max(0.0, float(value or ""))
     except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value or "").timestamp() - time.time())
-    except (ValueError, TypeError):
         return None
 
 
