@@ -103,7 +103,7 @@ def test_a_file_brings_rankers_studies_and_learners_to_every_command(home):
     shown = run("list", "mine/marked", "edited/shout", "--plugin", "my.py", "--json")
     assert shown.returncode == 0, shown.stderr
     found = json.loads(shown.stdout)["probe mine/marked"]
-    assert found["parameters"] == {"mark": {"default": "!", "help": "what is put there."}}
+    assert found["parameters"] == {"mark": {"default": "!", "values": "text", "help": "what is put there."}}
     learnt = run("tables", "learn", "one-entry", "--plugin", "my.py", "--weight", "2", "--out", "t.tsv")
     assert learnt.returncode == 0, learnt.stderr
     assert "a\tb\t2" in (home / "t.tsv").read_text()
