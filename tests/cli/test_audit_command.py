@@ -7,6 +7,7 @@ import json
 import re
 from importlib.util import find_spec
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from small_collections import write_collection
@@ -15,8 +16,7 @@ from whyrank.cli import audit
 from whyrank.cli.audit import AuditCommand
 from whyrank.rankers import open_ranker
 from whyrank.report import read_findings, read_settings
-from whyrank.scoring import ScoreStore
-from whyrank.scoring.engine import identity_of
+from whyrank.scoring import Engine, ScoreStore
 from whyrank.studies import Catalogue
 from whyrank.studies.axioms import axioms
 
@@ -186,10 +186,11 @@ class TestBundledRankers:
         assert list(studies) == ["bm25", "ql", "cross:bundled"]
         assert studies["bm25"] == studies["ql"] == studies["cross:bundled"]
         model = open_ranker("cross:bundled")
+        texts, pairs = list(self.TEXTS.values()), (np.zeros(3, np.int32), np.arange(3, dtype=np.int32))
         with ScoreStore(store) as opened:
-            kept = opened.get(identity_of(model), self.QUERY, self.TEXTS.values())
-        expected = model.score([self.QUERY] * 3, list(self.TEXTS.values()))
-        assert [kept[text] for text in self.TEXTS.values()] == pytest.approx(list(expected), abs=1e-5)
+            kept = Engine(opened).score(model, [self.QUERY], texts, *pairs)
+        assert (kept.scored, kept.reused) == (0, 3)
+        assert kept.values.tolist() == pytest.approx(list(model.score([self.QUERY] * 3, texts)), abs=1e-5)
 
     def test_the_demo_has_a_thesaurus(self, whyrank, tmp_path, monkeypatch, without):
         """Its words, what stands out in it, and its ranker, in the report of an audit without options."""

@@ -135,5 +135,5 @@ class TestFiles:
         assert facts == {"study": "", "fingerprint": many.fingerprint, "size": 2}
 
     def test_other_endings_are_refused(self, tmp_path):
-        with pytest.raises(WhyrankError, match=r"\.parquet or \.jsonl"):
+        with pytest.raises(WhyrankError, match=r"\.jsonl or \.parquet"):
             save(self.made, tmp_path / "c.txt")

@@ -282,7 +282,7 @@ REFUSED = {
     "unknown axiom|no expression": ["lambda: TFC1", "TFC1.length", "TFC4 & DIV"],
     "is a number": ["2"],
     "cannot be combined|no expression": ["TFC1 + 2", "2 * 3", "TFC1 * DIV", "2 ** TFC1"],
-    "finite": ["1e999*TFC1", "sum(of=('TFC1', 'DIV'),weights=(1, True))"],
+    "must be a number": ["1e999*TFC1", "sum(of=('TFC1', 'DIV'),weights=(1, True))"],
     "'length'": ["TFC1(lenght=3)"],
     "vote|minimum|below 1": ["vote(TFC1, of=3)", "vote(TFC1, minimum=1)", "vote(TFC1, minimum=-1)"],
     "needs 'of'": ["and"],
