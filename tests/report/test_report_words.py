@@ -145,6 +145,7 @@ def test_a_tested_difference_decides_before_intervals_do():
     ("given", "shown"),
     [
         (["bm25", "cross:bundled(precision=fast)"], ["BM25", "the neural model"]),
+        (["bm25t:bundled", "bm25t:mine.parquet"], ["thesaurus BM25", "mine.parquet"]),
         (["cross:/models/minilm/", "bi:ORG/NAME(precision=fast)"], ["minilm", "NAME"]),
         (["bm25", "run:bm25"], ["bm25", "run:bm25"]),
         (["bm25", "bm25(b=0.9)", "prod"], ["BM25", "BM25(b=0.9)", "prod"]),

@@ -19,7 +19,7 @@ _REASON = re.compile(r".+ ([0-9][0-9,]*)", re.DOTALL)
 _NO_QUESTION = re.compile(r"(?:.+: )?(?:words|documents|queries) ", re.DOTALL)  # what semantic axioms count
 _THREE_TEXTS = ("TFC2",)
 _ACRONYMS = ("bm25", "bm25t", "ql", "qlt")
-_BUNDLED = {"cross:bundled": "the neural model"}
+_BUNDLED = {"cross:bundled": "the neural model", "bm25t:bundled": "thesaurus BM25"}
 _CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "bonferroni": "Bonferroni", "none": "no"}
 
 
