@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -67,12 +67,30 @@ def score(page, ranker, column):
     return cell.inner_text()
 
 
+def settle(page):
+    """Wait until nothing is asked, and scores are shown."""
+    busy = ":has(.htmx-request, .htmx-swapping, .htmx-settling)"
+    page.wait_for_selector(f"body:not({busy}) #scores > *", state="attached")
+
+
 def type_in(page, **texts):
-    """Type texts, and wait for the scores."""
-    with page.expect_response("**/score"):
+    """Type texts, and wait for their scores."""
+
+    def answers_these(response):
+        sent = parse_qs(response.request.post_data or "")
+        return response.url.endswith("/score") and all(sent.get(name) == [text] for name, text in texts.items())
+
+    with page.expect_response(answers_these):
         for name, text in texts.items():
             page.fill(f"#{name}", text)
-    page.wait_for_timeout(400)
+    settle(page)
+
+
+def press(page, label):
+    """Click on what puts texts into the workbench, and wait for their scores."""
+    with page.expect_response("**/score"):
+        page.click(f"text={label}")
+    settle(page)
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -97,10 +115,9 @@ def test_what_is_typed_edited_and_put_in_moves_the_scores(opened):
     page = opened("/workbench")
     type_in(page, query="fast car", a="A fast Ford.", b="A slow bicycle that is not fast")
     assert (score(page, "slow", 0), score(page, "slow", 1)) == ("3", "7")
-    page.click("text=Compare edits with these texts")
+    press(page, "Compare edits with these texts")
     page.select_option("#edit", "repeat-document")
-    page.click("text=Apply to A")
-    page.wait_for_selector("text=The edit moves A by")
+    press(page, "Apply to A")
     assert page.input_value("#a") == "A fast Ford. A fast Ford."
     assert score(page, "slow", 4) == "+3 (+6.0 steps)"
     page.select_option("#value-a-car-makes", "Volvo")
@@ -122,8 +139,7 @@ def test_explanations_show_progress_can_be_cancelled_and_give_an_edit(opened):
     page.wait_for_selector("text=Cancelled.")
     type_in(page, a="one two three four five")
     page.click("text=A against B")
-    page.click("text=Put this edit into the workbench", timeout=20_000)
-    page.wait_for_selector("text=The edit moves")
+    press(page, "Put this edit into the workbench")
     assert page.input_value("#a") != "one two three four five" or page.input_value("#b") != "one two three"
 
 
@@ -136,7 +152,7 @@ def test_two_browsers_collect_apart_and_run_a_study(opened):
     one.click("nav >> text=Collected")
     one.click("text=Run as a study")
     row = one.locator("#work tbody tr", has_text="slow")
-    row.wait_for(timeout=20_000)
+    row.wait_for()
     assert row.locator("td").all_inner_texts()[2:5] == ["2", "0", "0"]
     with one.expect_download() as download:
         one.click("text=Download")
@@ -151,8 +167,7 @@ def test_two_browsers_collect_apart_and_run_a_study(opened):
 def test_hostile_texts_are_shown_and_not_run(opened):
     page = opened("/workbench")
     type_in(page, query=SCRIPT, a=f"a Ford {HOSTILE}", b=HOSTILE, own=f"{SCRIPT}, Ford")
-    page.click("text=Compare edits with these texts")
-    page.wait_for_load_state("networkidle")
+    press(page, "Compare edits with these texts")
     type_in(page, a=f"a Volvo {HOSTILE}")
     page.click("[hx-post='/explain/both']")
     page.wait_for_selector(".whyrank-explanation")
@@ -178,11 +193,10 @@ def test_axe_finds_nothing_serious(opened, scheme):
         page.goto(view)
         if view == "/workbench":
             type_in(page, query="fast car", a="A fast Ford.", b="A slow bicycle")
-            page.click("text=Compare edits with these texts")
-            page.wait_for_load_state("networkidle")
+            press(page, "Compare edits with these texts")
             type_in(page, a="A fast car")
             page.click("[hx-post='/explain/both']")
-            page.wait_for_selector(".whyrank-explanation", timeout=20_000)
+            page.wait_for_selector(".whyrank-explanation")
             page.click("text=Collect:")
             page.wait_for_selector("#message >> text=Collected")
         found = axe.Axe().run(page).response["violations"]
