@@ -240,7 +240,7 @@ def test_a_symmetric_study_is_explained():
     record = {"studies": [{"name": "s/x", "positive": "differs", "symmetric": True}]}
     text = Page(report_of([finding(study="s/x", meaning="differs", p_adjusted=0.6)], record)).text()
     assert "carries no meaning here" in text
-    assert "No ranker shows a significant preference in any study." in text
+    assert "No ranker shows a significant preference in any study of 8 queries or more." in text
 
 
 def test_sweeps_have_a_chart_tables_and_sentences():

@@ -158,7 +158,7 @@ def sweep_chart(points: Sequence[SweepPoint], names: Mapping[str, str] | None = 
         note = "" if sweep.curves else " (no contrasts)"
         if sweep.compared:
             note = " (never stable)" if sweep.settled is None else f" (stable from {sweep.settled})"
-        panel = {"panel": _label(sweep.study) + note}
+        panel = {"panel": _label(label_of(sweep.study, full=True)) + note}
         data.append(panel | {"kind": "median", "percentile": MEDIAN})
         if sweep.settled is not None:
             data.append(panel | {"kind": "settled", "percentile": sweep.settled, "score": -1})

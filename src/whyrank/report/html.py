@@ -212,6 +212,7 @@ def _environment() -> Environment:
     environment.globals |= {function.__name__: function for function in functions} | {
         "marks": views.MARKS,
         "last": LAST,
+        "few_queries": FEW_QUERIES,
     }
     return environment
 

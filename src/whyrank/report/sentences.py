@@ -175,7 +175,7 @@ def prefers(finding: Finding, about: Words | None, up: bool, undirected: bool = 
         return "", f"scores {about.label if about else 'two texts that should count the same'} differently"
     if about is None:
         meaning = finding.meaning or f"agrees with {finding.study}"
-        return "", meaning if up else f"does the opposite of this: {meaning};"
+        return "", meaning if up else f"goes against “{meaning}”"
     return f"{about.setting}, ", f"prefers {about.first if up else about.second}"
 
 
