@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -64,8 +64,12 @@ class SharedDocuments:
     """
 
     def __init__(self, clusters: Codes, docs: Codes) -> None:
-        """Find the documents that recur; `docs` has a row of document codes per contrast."""
-        self._overlaps: list[_Overlap] = []
+        """`docs` has a row of document codes per contrast."""
+        self._clusters, self._docs = clusters, docs
+
+    @cached_property
+    def _overlaps(self) -> list[_Overlap]:
+        clusters, docs, found = self._clusters, self._docs, list[_Overlap]()
         last = np.zeros(int(docs.max(initial=-1)) + 1, dtype=clusters.dtype)
         last[docs.T] = clusters
         recurs = np.zeros(len(last), np.bool_)
@@ -81,7 +85,8 @@ class SharedDocuments:
                 rows.append(shared)
             row, (_, group) = np.concatenate(rows), np.unique(np.concatenate(keys), return_inverse=True)
             _, within = np.unique(group * (int(clusters.max()) + 1) + clusters[row], return_inverse=True)
-            self._overlaps.append(_Overlap(row, group, within, 1 if size % 2 else -1))
+            found.append(_Overlap(row, group, within, 1 if size % 2 else -1))
+        return found
 
     def covariance(self, values: npt.ArrayLike) -> float:
         """Sum of products of the values of two contrasts of different queries with a document in common."""

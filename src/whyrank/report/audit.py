@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from markupsafe import Markup
@@ -41,7 +41,7 @@ from whyrank.evaluation.stability import stability
 from whyrank.rankers import Setting, as_ranker, as_rankers
 from whyrank.rankers.neural import lines_of
 from whyrank.report.arrow import data_frame, plain
-from whyrank.report.examples import SHOWN_EXAMPLES, Example, choose
+from whyrank.report.examples import SHOWN_EXAMPLES, Example, Examples, choose
 from whyrank.report.folder import (
     OVERLAP,
     STABILITY,
@@ -63,7 +63,7 @@ from whyrank.report.folder import (
 from whyrank.report.html import render
 from whyrank.report.sentences import Headline, headlines
 from whyrank.report.words import short_names
-from whyrank.scoring import Engine, Failure, ScoreStore, default_engine
+from whyrank.scoring import Engine, Failure, ScoreStore, default_engine, distinct_keys
 from whyrank.studies import (
     DEMO_TOLERANCE,
     Answer,
@@ -94,6 +94,7 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 30  # studies that a notebook shows
 OPTIONS = ("tolerance", "margin", "analyzer", "compat", "pairs", "candidates", "respace", "pipeline", "query",
            "entity", "max_tokens", "conclusion")  # fmt: skip
+_FIGURES = ["scores", "diff", "effect", "finite"]  # what a result folder has of each contrast and ranker
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,7 @@ class Audit:
     answers: dict[tuple[str, str], Answer] = field(default_factory=dict, compare=False)
     folder: Path | None = field(default=None, compare=False)
     record: dict[str, Any] = field(default_factory=dict, compare=False)
+    _last: tuple[Any, Contrasts] | None = field(default=None, init=False, compare=False)  # rankers share contrasts
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -204,19 +206,27 @@ class Audit:
         """The findings that matter most, in sentences."""
         return headlines(self.findings, self.alpha, self.symmetric, self.names)
 
-    @cached_property
+    @property
     def scores(self) -> dict[str, dict[str, dict[str, float]]]:
         """The scores of each ranker over all studies, by query and text."""
-        found: dict[str, dict[str, dict[str, float]]] = {}
+        return self._seen[1]
+
+    @cached_property
+    def _seen(self) -> tuple[dict[tuple[str, str], Examples], dict[str, dict[str, dict[str, float]]]]:
+        """The examples of the report and the scores, in one reading of what may be long files."""
+        examples, found = dict[tuple[str, str], Examples](), dict[str, dict[str, dict[str, float]]]()
         for study, ranker in self._scored:
             contrasts, reading = self._read(study, ranker)
-            pairs = contrasts.query[:, None].astype(np.int64) * len(contrasts.docs) + contrasts.doc
-            known, at = np.unique(pairs, return_index=True)
-            run = found.setdefault(ranker, {})
-            for pair, score in zip(known.tolist(), reading.scores.ravel()[at].tolist(), strict=True):
-                query, doc = divmod(pair, len(contrasts.docs))
+            examples[study, ranker] = choose(contrasts, reading, SHOWN_EXAMPLES)
+            width, run = len(contrasts.docs), found.setdefault(ranker, {})
+            cells = (contrasts.query[:, None].astype(np.int64) * width + contrasts.doc).ravel()
+            known, at = distinct_keys(cells, len(contrasts.queries) * width)
+            values = np.empty(len(known))
+            values[at] = reading.scores.ravel()
+            columns = (*np.divmod(known, width), values)
+            for query, doc, score in zip(*(column.tolist() for column in columns), strict=True):
                 run.setdefault(contrasts.queries[query], {})[contrasts.docs[doc]] = score
-        return found
+        return examples, found
 
     @property
     def target(self) -> str:
@@ -263,9 +273,8 @@ class Audit:
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report, one HTML file."""
-        examples = {pair: choose(*self._read(*pair), most=SHOWN_EXAMPLES) for pair in self._scored}
         beside = (Path(path).parent / TABLE_PAGE).exists()
-        write_text(Path(path), render(self, examples, TABLE_PAGE if beside else None))
+        write_text(Path(path), render(self, self._seen[0], TABLE_PAGE if beside else None))
 
     def plot(self, name: str | None = None) -> Any:
         """An Altair chart: of some studies by pattern (`edited/*`), or one of the report by name (`word-order`).
@@ -309,11 +318,24 @@ class Audit:
 
     def _read(self, study: str, ranker: str) -> tuple[Contrasts, Reading]:
         if self.folder is not None:
-            return _read_stored(self.folder, study, ranker, self._texts)
+            return self._read_stored(self.folder, study, ranker)
         if (study, ranker) not in self.answers:
             raise UnknownName("ranker of this study", ranker, [r for s, r in self.answers if s == study])
         answer = self.answers[study, ranker]
         return answer.contrasts, answer.reading
+
+    def _read_stored(self, folder: Path, study: str, ranker: str) -> tuple[Contrasts, Reading]:
+        """The same from a result folder; the contrasts are those of the ranker before where these are the same."""
+        stored = read_scores(folder, study, ranker, _FIGURES)
+        key = study, stored.schema.metadata[b"fingerprint"]
+        if self._last is None or self._last[0] != key:
+            columns = labels_of(read_scores(folder, study, ranker))
+            query, docs = (np.asarray(columns.pop(name)) for name in ("query", "docs"))
+            labels = {name.removeprefix("label_"): columns[name] for name in columns if name not in _FIGURES}
+            self._last = key, Contrasts(self._texts, self._texts, query, docs, labels).take(slice(None))
+        contrasts, figures = self._last[1], cast(Mapping[str, Any], labels_of(stored))
+        scores, diffs, effects, finite = (figures[name] for name in _FIGURES)
+        return contrasts, Reading(scores, diffs, effects, finite, contrasts.clusters, contrasts.shared)
 
     @cached_property
     def _texts(self) -> list[str]:
@@ -344,22 +366,6 @@ def open_audit(folder: str | os.PathLike[str]) -> Audit:
         folder=path,
         record=record,
     )
-
-
-def _read_stored(folder: Path, study: str, ranker: str, texts: Sequence[str]) -> tuple[Contrasts, Reading]:
-    """The contrasts and the scores of one study and one ranker, as a result folder has them."""
-    columns: dict[str, Any] = labels_of(read_scores(folder, study, ranker))
-    own = {name: columns.pop(name) for name in ("query", "docs", "scores", "diff", "effect", "finite")}
-    (queries, query), (docs, doc) = (np.unique(own[name], return_inverse=True) for name in ("query", "docs"))
-    contrasts = Contrasts(
-        [texts[i] for i in queries.tolist()],
-        [texts[i] for i in docs.tolist()],
-        query.astype(np.int32),
-        doc.astype(np.int32).reshape(own["docs"].shape),
-        {name.removeprefix("label_"): column for name, column in columns.items()},
-    )
-    figures = (own["scores"], own["diff"], own["effect"], own["finite"])
-    return contrasts, Reading(*figures, contrasts.clusters, contrasts.shared)
 
 
 def audit(

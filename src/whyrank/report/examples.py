@@ -113,6 +113,10 @@ def compared(first: str, second: str, before: int = 12, most: int = 60) -> Compa
 def _extreme(values: Floats, reading: Reading, most: int) -> Ints:
     """Rows with the largest positive values: the best of each query first, then what is needed to fill up."""
     rows = np.flatnonzero(reading.finite & (values > 0))
+    best = np.zeros(int(reading.clusters.max(initial=-1)) + 1)
+    np.maximum.at(best, reading.clusters[rows], values[rows])
+    if np.count_nonzero(best) >= most > 0:  # no row below the best ones of so many queries is among them
+        rows = rows[values[rows] >= np.partition(best, -most)[-most]]
     ranked = rows[np.argsort(-values[rows], kind="stable")]
     _, first = np.unique(reading.clusters[ranked], return_index=True)
     distinct = np.sort(first)[:most]

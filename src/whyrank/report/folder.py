@@ -234,13 +234,13 @@ def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     return found
 
 
-def read_scores(path: str | os.PathLike[str], study: str, ranker: str) -> Any:
-    """The scores of one study and one ranker as an Arrow table, one row per contrast."""
+def read_scores(path: str | os.PathLike[str], study: str, ranker: str, columns: Sequence[str] | None = None) -> Any:
+    """The scores of one study and one ranker as an Arrow table, one row per contrast; by default all columns."""
     file = _scores_file(_folder(path), study, ranker)
     if not file.exists():
         known = sorted({f"{f.study} by {f.ranker}" for f in read_findings(path)})
         raise BadInput(path, f"holds no scores of {study} by {ranker}", suggestion(f"{study} by {ranker}", known))
-    return _read(file)
+    return _read(file, columns=columns)
 
 
 def read_texts(path: str | os.PathLike[str]) -> list[str]:
@@ -304,9 +304,9 @@ def _folder(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, **options: Any) -> Any:
     try:
-        return read_parquet(path, _AGAIN)
+        return read_parquet(path, _AGAIN, **options)
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise BadInput(path, f"cannot be read ({reason})", _AGAIN) from None

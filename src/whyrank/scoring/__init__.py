@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from whyrank.scoring.batches import Failure, one_line
     from whyrank.scoring.engine import Engine, Scores, default_engine, whose
     from whyrank.scoring.metadata import run_metadata
+    from whyrank.scoring.pairs import distinct_keys
     from whyrank.scoring.ranking import (
         candidates_for,
         first_ranker,

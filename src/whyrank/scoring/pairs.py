@@ -62,17 +62,19 @@ def unique_pairs(queries: Sequence[str], docs: Sequence[str], query: Codes, doc:
     query_texts, query_rank = _distinct(queries, query)
     doc_texts, doc_rank = _distinct(docs, doc)
     width = max(1, len(doc_texts.texts))
-    requested, cells = query_rank[query] * width + doc_rank[doc], len(query_texts.texts) * width
-    if cells > _DENSE * len(requested):
-        keys, inverse = np.unique(requested, return_inverse=True)
-    else:
-        flags = np.zeros(cells, np.bool_)
-        flags[requested] = True
-        keys = np.flatnonzero(flags)
-        position = np.empty(cells, np.int64)
-        position[keys] = np.arange(len(keys))
-        inverse = position[requested]
+    keys, inverse = distinct_keys(query_rank[query] * width + doc_rank[doc], len(query_texts.texts) * width)
     return Pairs(query_texts, doc_texts, keys, keys // width, keys % width, inverse)
+
+
+def distinct_keys(keys: Ints, n: int) -> tuple[Ints, Ints]:
+    """The distinct keys among some from 0 up to `n`, ascending, and the position of each key among them."""
+    if n > _DENSE * len(keys):
+        found, inverse = np.unique(keys, return_inverse=True)
+        return found, inverse
+    flags = np.zeros(n, np.bool_)
+    flags[keys] = True
+    position = np.cumsum(flags) - 1
+    return np.flatnonzero(flags), position[keys]
 
 
 def _distinct(texts: Sequence[str], codes: Codes) -> tuple[Texts, Ints]:
