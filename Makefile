@@ -13,7 +13,7 @@ demo: $(VENV)/.base ## Audit the bundled rankers on the bundled sample
 	@echo "Open $(OUT)/report.html in a browser."
 
 test: $(VENV)/.dev browser lucene lint ## Lint, type-check and run every quick test
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 test-slow: $(VENV)/.dev ## The long tests: generated collections, real models
 	$(BIN)/python -m pytest -m slow

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ from hypothesis import settings
 from whyrank.cli.main import main
 
 # How long one example takes says nothing here: the first one may import or compile, and tests run side by side.
-settings.register_profile("whyrank", deadline=None)
+# Where CI is set, the examples are the same in every run, as in the profile that Hypothesis has for that.
+settings.register_profile("whyrank", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("whyrank")
+NUMBERS = count()
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the network for a model
 
 
@@ -28,10 +31,24 @@ def data_folder() -> Path:
     return Path(given)
 
 
+@pytest.fixture(scope="session")
+def annotations(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where texts are annotated once for the whole run, by all its processes."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if base.name.startswith("popen-") else base) / "annotations"
+    folder.mkdir(exist_ok=True)
+    return folder / "annotations.sqlite"
+
+
 @pytest.fixture(autouse=True)
-def private_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a cache folder of its own, so that no test is answered by another's scores."""
-    monkeypatch.setenv("WHYRANK_CACHE", str(tmp_path_factory.mktemp("cache")))
+def private_cache(
+    annotations: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each test has a cache folder of its own but for annotations, so that no test is answered by another's scores."""
+    folder = tmp_path_factory.getbasetemp() / "caches" / str(next(NUMBERS))
+    folder.mkdir(parents=True)
+    (folder / annotations.name).symlink_to(annotations)
+    monkeypatch.setenv("WHYRANK_CACHE", str(folder))
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("plugin")
 HERE = Path(__file__).parent
 BROKEN = "probe 'toy/broken' from package 'whyrank-toy-plugin' does not load"
 

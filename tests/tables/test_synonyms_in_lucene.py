@@ -64,7 +64,9 @@ def test_hostile_terms(lucene, tmp_path):
     assert all(len(rules) > 35 for rules in expected)
 
 
-@pytest.mark.parametrize("collection", ["sample", "cranfield", "vaswani"])
+@pytest.mark.parametrize(
+    "collection", ["sample", *(pytest.param(n, marks=pytest.mark.slow) for n in ("cranfield", "vaswani"))]
+)
 def test_every_word_is_one_of_the_collection(lucene, tmp_path, request, collection):
     """Three tables, each as every kind of file, with and without the rules in comments."""
     path = collection if collection == "sample" else str(request.getfixturevalue("data_folder") / collection)

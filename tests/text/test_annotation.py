@@ -29,6 +29,12 @@ spacy = pytest.importorskip("spacy", reason="linguistic annotation needs spaCy (
 WALL = "The old city wall was built by John Smith in 1850. Many visitors walk along the river."
 
 
+@pytest.fixture
+def annotations(tmp_path):
+    """Each test here annotates for itself."""
+    return tmp_path / "annotations.sqlite"
+
+
 @pytest.fixture(scope="module")
 def english() -> Annotator:
     return annotator()
@@ -159,7 +165,7 @@ def test_lines_without_white_space_take_linear_time(blank, line):
 
 @pytest.fixture
 def store(tmp_path):
-    opened = AnnotationStore(tmp_path / "annotations.sqlite")
+    opened = AnnotationStore(tmp_path / "own.sqlite")
     yield opened
     opened.close()
 

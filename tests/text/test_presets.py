@@ -117,6 +117,83 @@ def plain_terrier(text, stops):
     return [stemmer.stem(t) for t in kept if t not in stops]
 
 
+SUFFIXES = [
+    "ational",
+    "tional",
+    "enci",
+    "anci",
+    "izer",
+    "abli",
+    "bli",
+    "alli",
+    "entli",
+    "eli",
+    "ousli",
+    "ization",
+    "ation",
+    "ator",
+    "alism",
+    "iveness",
+    "fulness",
+    "ousness",
+    "aliti",
+    "iviti",
+    "biliti",
+    "logi",
+    "icate",
+    "ative",
+    "alize",
+    "iciti",
+    "ical",
+    "ful",
+    "ness",
+    "al",
+    "ance",
+    "ence",
+    "er",
+    "ic",
+    "able",
+    "ible",
+    "ant",
+    "ement",
+    "ment",
+    "ent",
+    "ion",
+    "ou",
+    "ism",
+    "ate",
+    "iti",
+    "ous",
+    "ive",
+    "ize",
+    "e",
+    "ll",
+    "s",
+    "es",
+    "ies",
+    "sses",
+    "eed",
+    "ed",
+    "ing",
+    "at",
+    "bl",
+    "iz",
+    "y",
+]
+WORDS = st.text("abeilostyzwxé", max_size=5) | st.builds(
+    lambda start, ends: start + "".join(ends),
+    st.text("abeilosty", max_size=4),
+    st.lists(st.sampled_from(SUFFIXES), max_size=3),
+)
+
+
+@given(st.lists(WORDS, min_size=20, max_size=60))
+def test_porter_is_that_of_nltk(words):
+    for mode, stem in (("MARTIN_EXTENSIONS", steps.porter), ("ORIGINAL_ALGORITHM", steps.porter_original)):
+        oracle = PorterStemmer(mode=mode)
+        assert [stem(word) for word in words] == [oracle.stem(word, to_lowercase=False) for word in words]
+
+
 TERRIER_TEXTS = st.text("thEofinG s.1aB-é_", max_size=40) | st.lists(
     st.sampled_from(
         ["the", "Being", "aaab", "AaAa", "bbb", "12345", "1234x", "x" * 3, "running", "ab" * 10, "ab" * 10 + "a", "é"]

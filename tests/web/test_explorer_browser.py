@@ -13,7 +13,7 @@ import pytest
 
 from explorer_server import HOSTILE, SCRIPT, explorer_of, served
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("explorer")]
 pytest.importorskip("fastapi", reason="the extra web is not installed")
 VIEWS = ["/", "/charts", "/study?name=edited/typos", "/workbench", "/collected", "/terms?term=car"]
 
@@ -36,8 +36,8 @@ def opened(browser, address):
     """Open a view in a browser of its own; in the end there is no error, and no request to elsewhere."""
     contexts, pages = [], []
 
-    def load(path, width=1280, **settings):
-        contexts.append(browser.new_context(viewport={"width": width, "height": 800}, base_url=address, **settings))
+    def load(path, **settings):
+        contexts.append(browser.new_context(viewport={"width": 1280, "height": 800}, base_url=address, **settings))
         pages.append(page := contexts[-1].new_page())
         page.requests, page.errors = [], []
         page.on("request", lambda request: page.requests.append(request.url))
@@ -93,13 +93,14 @@ def press(page, label):
     settle(page)
 
 
-@pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_view_fits(opened, view, width):
-    page = opened(view, width)
+def test_every_view_fits(opened, view):
+    page = opened(view)
     page.wait_for_load_state("networkidle")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    keep(page, f"explorer{view.partition('?')[0].replace('/', '-')}-{width}")
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        keep(page, f"explorer{view.partition('?')[0].replace('/', '-')}-{width}")
 
 
 def test_from_a_finding_to_its_example_in_the_workbench(opened, explorer):

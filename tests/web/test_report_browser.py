@@ -16,7 +16,7 @@ import pytest
 
 from whyrank.cli.main import main
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("report")]
 TEAS = ["mint", "rose", "sage", "lime", "fennel", "ginger", "nettle", "jasmine"]
 RANKER = """
 def rose(queries, docs):
@@ -114,15 +114,14 @@ def test_studies_are_listed_sorted_filtered_and_unfolded(opened, audited, width)
     first = rows.first.get_attribute("id")
     for order in ("spread", "0", "2"):
         page.select_option("#sort", order)
-        values = [float(row.get_attribute("data-spread")) for row in rows.all()]
+        values = rows.evaluate_all("all => all.map((each) => +each.dataset.spread)")
         assert (values == sorted(values, reverse=True)) or order != "spread"
         assert (rows.count(), themes.count()) == (whole, 0)
     page.select_option("#sort", "")
     assert (rows.first.get_attribute("id"), themes.count()) == (first, before)
     page.click("#unfold")
     assert page.locator("details.study[open]").count() == whole
-    for more in page.locator("details.more:visible").all():
-        more.evaluate("each => { each.open = true; }")
+    page.locator("details.more").evaluate_all("all => all.forEach((each) => { each.open = true; })")
     assert page.locator(".example:visible").count() >= whole
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out"
     page.click("#unfold")

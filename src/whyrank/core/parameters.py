@@ -106,6 +106,7 @@ def _names(choices: Any) -> list[str]:
     return [str(each) for each in get_args(choices) if each not in (None, "")]
 
 
+@cache
 def _parts(hint: Any) -> tuple[Any, Range]:
     """The type of an annotation, and its range."""
     if get_origin(hint) is not Annotated:

@@ -12,7 +12,7 @@ import inspect
 import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -171,6 +171,7 @@ def _is_family(factory: Any) -> bool:
     return not isinstance(factory, type) and isinstance(factory, Family)
 
 
+@cache
 def _parameters(factory: Any) -> list[inspect.Parameter]:
     """The parameters that can be given by keyword; a family gets the name from us."""
     ours = {"name"} if _is_family(factory) else set()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from whyrank.core import BadInput, MissingExtra, WhyrankError, file_digest, read_lines
 from whyrank.text.analyzer import Step
@@ -65,16 +65,6 @@ def limits(max_length: int = 0, max_digits: int | None = None, max_repeat: int =
     return limit
 
 
-@lru_cache(maxsize=1 << 20)
-def porter(token: str, mode: str = "MARTIN_EXTENSIONS") -> str:
-    """Porter's stemmer with its author's own amendments, as Lucene and Terrier have it (Porter 1980)."""
-    return str(_porter(mode).stem(token, to_lowercase=False))
-
-
-porter_original = partial(porter, mode="ORIGINAL_ALGORITHM")
-"""Porter's stemmer as first printed, without the later amendments (Porter 1980)."""
-
-
 def krovetz() -> Step:
     """Krovetz's stemmer: lower-case words of its dictionary (Krovetz 1993); needs the extra `krovetz`."""
     try:
@@ -92,11 +82,92 @@ def krovetz() -> Step:
     return stem_word
 
 
-@cache
-def _porter(mode: str) -> Any:
-    from nltk.stem.porter import PorterStemmer
+# Porter's stemmer: M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980. A stem is read as a row of
+# vowels and consonants, `y` being a vowel after a consonant; its measure is how often a consonant follows a vowel. It
+# is written out because the library that has it takes two seconds to import.
 
-    return PorterStemmer(mode=mode)
+_STEP_2 = [
+    ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"), ("alli", "al"),
+    ("entli", "ent"), ("eli", "e"), ("ousli", "ous"), ("ization", "ize"), ("ation", "ate"), ("ator", "ate"),
+    ("alism", "al"), ("iveness", "ive"), ("fulness", "ful"), ("ousness", "ous"), ("aliti", "al"), ("iviti", "ive"),
+    ("biliti", "ble"),
+]  # fmt: skip
+_PRINTED, _AMENDED = [*_STEP_2, ("abli", "able")], [*_STEP_2, ("bli", "ble"), ("logi", "log")]
+_STEP_3 = [
+    ("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""), ("ness", ""),
+]  # fmt: skip
+_STEP_4 = [(suffix, "") for suffix in (
+    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate", "iti",
+    "ous", "ive", "ize",
+)]  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 20)
+def porter(word: str, amended: bool = True) -> str:
+    """Porter's stemmer with its author's own amendments, as Lucene and Terrier have it, or as first printed."""
+    if amended and len(word) <= 2:
+        return word
+    word = _inflection(word)
+    if word.endswith("y") and "v" in _letters(word[:-1]):
+        word = word[:-1] + "i"
+    word = _replaced(word, _AMENDED if amended else _PRINTED, 0)
+    word = _replaced(word, _STEP_3, 0)
+    word = _replaced(word, _STEP_4, 1)
+    if word.endswith("e"):
+        measure = _measure(word[:-1])
+        if measure > 1 or (measure == 1 and not _is_short(word[:-1])):
+            word = word[:-1]
+    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
+
+
+porter_original = partial(porter, amended=False)
+"""Porter's stemmer as first printed, without the later amendments (Porter 1980)."""
+
+
+def _inflection(word: str) -> str:
+    """A word without its ending of plural, past or -ing (steps 1a and 1b)."""
+    if word.endswith(("sses", "ies")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    if word.endswith("eed"):
+        return word[:-1] if _measure(word[:-3]) > 0 else word
+    ending = next((each for each in ("ed", "ing") if word.endswith(each)), "")
+    stem = word.removesuffix(ending)
+    if not ending or "v" not in _letters(stem):
+        return word
+    if stem.endswith(("at", "bl", "iz")):
+        return stem + "e"
+    if len(stem) > 1 and stem[-1] == stem[-2] and _letters(stem)[-1] == "c":
+        return stem if stem[-1] in "lsz" else stem[:-1]
+    return stem + "e" if _measure(stem) == 1 and _is_short(stem) else stem
+
+
+def _replaced(word: str, suffixes: Sequence[tuple[str, str]], least: int) -> str:
+    """A word with the suffix that it has replaced, where the measure of the rest is above the least."""
+    for suffix, other in suffixes:
+        if word.endswith(suffix):
+            stem = word.removesuffix(suffix)
+            fits = suffix != "ion" or stem.endswith(("s", "t"))
+            return stem + other if fits and _measure(stem) > least else word
+    return word
+
+
+def _letters(stem: str) -> str:
+    """For each letter whether it is a consonant, c, or a vowel, v."""
+    found = ""
+    for letter in stem:
+        found += "v" if letter in "aeiou" or (letter == "y" and found.endswith("c")) else "c"
+    return found
+
+
+def _measure(stem: str) -> int:
+    return _letters(stem).count("vc")
+
+
+def _is_short(stem: str) -> bool:
+    """Whether a stem ends in consonant, vowel and a consonant other than w, x and y."""
+    return _letters(stem).endswith("cvc") and stem[-1] not in "wxy"
 
 
 # Stop word lists: Lucene's short one, and files with one word a line.

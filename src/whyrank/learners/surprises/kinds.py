@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.stats import hypergeom
 
 from whyrank.core import Call, Flags, Floats, Ints, WhyrankError, generator
 from whyrank.data import Collection
@@ -303,6 +302,8 @@ def _contradictions(table: TermTable, postings: Postings, entries: Ints, directi
 
     Entries are left out whose terms chance alone would hardly bring together.
     """
+    from scipy.stats import hypergeom  # importing it takes a second, and every report imports this module
+
     found, rows = [], table.row_numbers()
     for entry in entries.tolist():
         term, value = table.query_terms[rows[entry]], table.doc_terms[table.indices[entry]]
