@@ -31,10 +31,10 @@ _FORMULA_END = re.compile(r"[.;](?: |$)")
 _INTRODUCTION = """# Axioms: reference
 
 What every axiom asks, in words and as a formula, and where it comes from. `Q` is the set of distinct query terms,
-`c(t, D)` how often the text `D` has the term `t`, `|D|` the number of its tokens, `S(Q, D)` the score of a ranker.
-Tokens are those of the analyzer. Unless a section says otherwise, `D1` is the text that must win. A strict conclusion
-asks for a higher score, a weak one for a score that is not lower; `conclusion=strict` and `conclusion=weak` override
-it."""
+and `c(t, D)` is how often the text `D` has the term `t`. `|D|` is the number of its tokens, `S(Q, D)` the score of a
+ranker. Tokens are those of the analyzer. Unless a section says otherwise, `D1` is the text that must win. A strict
+conclusion asks for a higher score, a weak one for a score that is not lower; `conclusion=strict` and
+`conclusion=weak` override it."""
 
 
 class Argument(NamedTuple):

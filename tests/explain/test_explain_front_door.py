@@ -127,7 +127,7 @@ class TestTwoTexts:
             changed = [*docs]
             changed[edit.doc] = edit.text
             assert edit.scores == pytest.approx(tuple(ranker([""] * 2, changed)))
-            assert (edit.scores[0] - edit.scores[1]) * before < 0
+            assert edit.scores[1] > edit.scores[0] if before > 0 else edit.scores[1] < edit.scores[0]
             assert edit.words_changed == len(edit.removed) + len(edit.inserted)
             moved = [*(abs(part.share) for part in edit.removed), *(weights[word] for word in edit.inserted)]
             if len(moved) > 1:  # without any one of its words, it does not reverse the order

@@ -109,7 +109,8 @@ class Explanation:
         rows += [(rest, "", "rest: due to no word")]
         wide = max(len(row[2]) for row in rows)
         lines = [fill(self._headline(), WIDTH), ""]
-        for i, (share, doc, text) in enumerate(rows):
+        for i, (given, doc, text) in enumerate(rows):
+            share = given + 0.0  # without the minus of -0.0
             bar = round(BAR * abs(share) / largest) if largest and i < len(shown) else 0
             lines.append(f"{share:>+10.4g} {doc:2}{text:{wide}}  {('+' if share > 0 else '-') * bar}".rstrip())
         total = (
@@ -133,7 +134,7 @@ class Explanation:
         return (
             '<div class="whyrank-explanation" style="max-width:46em;line-height:1.6;overflow-wrap:anywhere">'
             f"<p><b>{escape(self._headline())}</b></p>{''.join(texts)}"
-            f"<p>{legend}; rest {self.rest:+.4g}</p>{remarks}</div>"
+            f"<p>{legend}; rest {self.rest + 0.0:+.4g}</p>{remarks}</div>"
         )
 
     def _repr_html_(self) -> str:

@@ -105,10 +105,10 @@ class BM25(Formula):
     | terrier | log2((N - df + 0.5) / (df + 0.5)), may be negative | 1.2, 0.75 | times k1 + 1; k3, see below |
     | parm | as lucene | 0.9, 0.4 | times k1 + 1; k2, see below |
 
-    A query term that occurs qtf times counts qtf times; for terrier (k3 + 1) qtf / (k3 + qtf) times, k3 = 8; for parm
-    (k2 + 1) qtf / (k2 + qtf) times, k2 = 100.
+    A query term that occurs qtf times counts qtf times. For terrier it counts (k3 + 1) qtf / (k3 + qtf) times with
+    k3 = 8, for parm (k2 + 1) qtf / (k2 + qtf) times with k2 = 100.
     Robertson et al., TREC-3 (1994); Kamphuis et al., "Which BM25 do you mean?", ECIR 2020; Trotman et al.,
-    "Improvements to BM25 and language models examined", ADCS 2014; parm is the form under BM25T (see `bm25t`).
+    "Improvements to BM25 and language models examined", ADCS 2014. The variant parm is the form under `bm25t`.
 
     Attributes:
         k1: how slowly the weight of a term saturates with its frequency; by default the variant's.

@@ -46,7 +46,7 @@ _REMEDY = "give a model that was saved by train_ltr, or by save_model of a Light
 class LTR(Described):
     """Trees over lexical features of query and text: a LightGBM model in text form whose features have our names.
 
-    `whyrank.rankers.ltr.FEATURES` has the features and `train_ltr` learns such a model by LambdaRank
+    `whyrank.rankers.ltr.FEATURES` has the features. `train_ltr` learns such a model by LambdaRank
     (Burges, "From RankNet to LambdaRank to LambdaMART: an overview", 2010; Ke et al., "LightGBM: a highly efficient
     gradient boosting decision tree", NIPS 2017).
 

@@ -27,8 +27,8 @@ class LB1(OfAnyLength):
 
     Original: if S(Q, D1) = S(Q, D2) and a term w not in Q has c(w, D1) > 0 and c(w, D2) = 0, then
     S(Q + w, D1) > S(Q + w, D2).
-    Adapted: w is a term of the query itself. The two texts count as alike for the rest of the query where all its
-    other terms are equally frequent in both and the lengths differ by at most `length` tokens (10). With
+    Adapted: w is a term of the query itself. All other query terms are equally frequent in both texts, whose
+    lengths differ by at most `length` tokens (10): so they count as alike for the rest of the query. With
     `scores=RUN` they count as alike where their scores in that run are at most `margin` (10%) apart. D1 then has a
     query term that D2 lacks, and D2 has none that D1 lacks.
     Formula: |Q| >= 2, | |D1| - |D2| | <= 10, there is a w in Q with c(w, D1) > 0 and c(w, D2) = 0, for all other q in

@@ -51,8 +51,8 @@ class TFC2(OfSimilarLength):
 
     Original: for a query of one term q and |D1| = |D2| = |D3|, c(q, D1) > 0, c(q, D2) - c(q, D1) = 1 and
     c(q, D3) - c(q, D2) = 1 imply S(Q, D2) - S(Q, D1) > S(Q, D3) - S(Q, D2).
-    Adapted: for any query. The steps are equal for each term and of any size, and their sums grow; lengths differ by
-    at most `length` tokens (10) between any two; each text has a query term.
+    Adapted: for any query. The steps are equal for each term and of any size, and their sums grow. Any two
+    lengths differ by at most `length` tokens (10), and each text has a query term.
     Formula: for all i, j | |Di| - |Dj| | <= 10, sum_q c(q, Di) >= 1, sum_q c(q, D1) < sum_q c(q, D2) <
     sum_q c(q, D3), for all q in Q c(q, D2) - c(q, D1) = c(q, D3) - c(q, D2).
     Conclusion: S(Q, D2) - S(Q, D1) > S(Q, D3) - S(Q, D2).

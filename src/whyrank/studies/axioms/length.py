@@ -24,7 +24,7 @@ class LNC1(Axiom):
     Formula: strict: for all q in Q c(q, D1) = c(q, D2), exists t not in Q: c(t, D2) = c(t, D1) + 1;
     length: for all q in Q c(q, D1) = c(q, D2), |D2| > |D1|.
     Conclusion: S(Q, D1) >= S(Q, D2).
-    Compat: the counts of query terms need not be equal, t occurs in D1, and a pair for which both directions hold,
+    Compat: the counts of query terms need not be equal, and t occurs in D1. A pair for which both directions hold,
     as they do for most, is an instance in both.
     Paper: Fang, Tao and Zhai, "A formal study of information retrieval heuristics", SIGIR 2004; adapted in Câmara and
     Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
