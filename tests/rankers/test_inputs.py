@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whyrank.rankers.neural import inputs
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.inputs import InputLayout, TokenRows, fitting_sizes, lay_out
 from whyrank.rankers.neural.passages import TextPairs
@@ -51,6 +52,23 @@ def test_a_batch_is_what_joining_and_padding_give(queries, docs, before, between
         assert found["input_ids"][row].tolist() == ids + [PAD] * filled
         assert found["attention_mask"][row].tolist() == [1] * len(ids) + [0] * filled
         assert found["token_type_ids"][row].tolist() == types + [0] * filled
+
+
+@pytest.mark.parametrize("more", ["d", "d" * 100], ids=["as much room", "a larger buffer"])
+def test_texts_added_while_tokens_go_to_a_device_are_sent_next_time(monkeypatch, more):
+    rows, send = TokenRows(tokenise), inputs._send
+    rows.of(["a" * 9])
+    rows.of(["b" * 2])  # leaves room
+
+    def add_and_send(array, device):
+        monkeypatch.setattr(inputs, "_send", send)
+        rows.of([more])  # as the thread does that tokenises what comes next
+        return send(array, device)
+
+    monkeypatch.setattr(inputs, "_send", add_and_send)
+    first = rows.on("cpu:0")  # a device that tokens are sent to
+    assert first[1:12].tolist() == [ord("a")] * 9 + [ord("b")] * 2
+    assert rows.on("cpu:0")[: len(rows)].tolist() == rows.ids.tolist()
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 30))

@@ -120,11 +120,13 @@ class TokenRows:
 
         if device == "cpu":
             return torch.from_numpy(self.ids)
-        if self._on_device is None or len(self._on_device) < len(self._buffer):
-            self._on_device, self._sent = torch.empty(len(self._buffer), dtype=torch.int32, device=device), 0
-        if self._sent < self._used:
-            self._on_device[self._sent : self._used] = _send(self._buffer[self._sent : self._used], device)
-            self._sent = self._used
+        used = self._used  # read first and once: meanwhile a thread may add texts, in a larger buffer
+        buffer = self._buffer
+        if self._on_device is None or len(self._on_device) < used:
+            self._on_device, self._sent = torch.empty(len(buffer), dtype=torch.int32, device=device), 0
+        if self._sent < used:
+            self._on_device[self._sent : used] = _send(buffer[self._sent : used], device)
+            self._sent = used
         return self._on_device
 
 
