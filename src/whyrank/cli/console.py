@@ -86,7 +86,7 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left
                 if ":" in part:
                     kept = not {*part.partition(":")[0].split(", ")} <= {*gone}
                 parts += [part] * kept
-            lines += ["; ".join(parts)] * bool(parts)
+            lines += ["; ".join(parts)] * any(parts)
             kept = True
         lines += [f"left out for want of room: {', '.join(gone)}"] * bool(gone)
         head, foot = Text(printable(title), "table.title"), Text(printable("\n".join(lines)), "table.caption")
