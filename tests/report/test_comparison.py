@@ -82,6 +82,16 @@ def test_a_stronger_bias_is_named_first(cars):
     assert re.search(r", by 3\.\d rank steps; toy1 \(first audit\) by 1\.\d\.$", line)
 
 
+def test_without_ties_a_sentence_counts_the_pairs_that_obey():
+    """The shares of both texts move as far then, and rounding must not choose between them."""
+    worse = whyrank.audit(Reader(0.0), "sample", "axiom/TFC1", limit=50)
+    [row] = whyrank.audit("bm25", "sample", "axiom/TFC1", limit=50).compare(worse).studies
+    kept = round(100 * worse["axiom/TFC1"].findings[0].positive / 50)
+    assert kept < 100
+    assert f"prefers the one with more query words in {kept}% of 50 pairs" in row.text
+    assert row.text.endswith("; bm25 in 100%.")
+
+
 def test_folders_give_the_same_as_memory(cars, tmp_path):
     for name, audit in zip(("old", "new"), cars, strict=True):
         audit.save(tmp_path / name)

@@ -140,7 +140,10 @@ def test_the_first_screen_is_short_and_in_plain_words(opened, audited):
     assert 40 < len(words) <= 150
     text = " ".join(words)
     assert not re.search(r"[α-ωΑ-Ω]|\w/\w|\w\|\w|\b(axiom|TFC|LB2|nDCG|matched|edited|transferred)\b", text), text
-    linked = page.locator("#findings a.term").all()
+    names = page.locator(".legend li").all_inner_texts()
+    explained = page.locator("#glossary summary").inner_text().split(", ")
+    assert {"BM25", "QL"} <= set(names) & set(explained), "a reader need not know them"
+    linked = [*page.locator("#findings a.term").all(), *page.locator(".legend a.term").all()]
     assert linked
     for term in linked:
         assert term.get_attribute("title")

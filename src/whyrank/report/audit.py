@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from whyrank.report.comparison import Comparison
 
 SHOWN_ROWS = 30  # studies that a notebook shows
+LISTED = 5  # texts of a query whose scores are compared in fidelity
 OPTIONS = ("tolerance", "margin", "analyzer", "compat", "pairs", "candidates", "respace", "pipeline", "query",
            "entity", "max_tokens", "conclusion")  # fmt: skip
 _FIGURES = ["scores", "diff", "effect", "finite"]  # what a result folder has of each contrast and ranker
@@ -236,9 +237,16 @@ class Audit:
 
     @cached_property
     def fidelity(self) -> dict[str, PerQuery]:
-        """How well each ranker stands in for the target, by query, over the texts that both have scored."""
-        others = [ranker for ranker in self.scores if ranker != self.target]
-        return {ranker: compare_runs(self.scores[self.target], self.scores[ranker], ks=()) for ranker in others}
+        """How well each ranker stands in for the target, by query, over the texts that both have scored.
+
+        Only queries with five texts or more count: the correlation of two texts is -1 or 1, whatever their scores.
+        """
+        runs = {
+            ranker: {query: texts for query, texts in run.items() if len(texts) >= LISTED}
+            for ranker, run in self.scores.items()
+        }
+        own = runs.pop(self.target, {})
+        return {ranker: compare_runs(own, run, ks=()) for ranker, run in runs.items() if own and run}
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.headlines)) or "No ranker shows a significant preference."

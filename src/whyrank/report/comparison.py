@@ -357,7 +357,7 @@ def _sentence(
         said = f"{changed(about)}{second} {one}; {first} {two}"
     else:
         up, down = found.positive, found.negative
-        more = abs(up[0] - up[1]) >= abs(down[0] - down[1])
+        more = round(abs(up[0] - up[1]) - abs(down[0] - down[1]), 9) >= 0  # without ties, both moved as far
         (setting, does), shares = prefers(new, about, more, undirected), up if more else down
         mine, base = (share(each, 0) for each in shares)
         said = f"{setting}{second} {does} in {mine} of {where(found.n, found.n_queries)}; {first} in {base}"

@@ -25,7 +25,7 @@ from whyrank.report import views, words
 from whyrank.report.arrow import encodable, plain
 from whyrank.report.examples import Compared, Example, Examples, compared, marker, shorten
 from whyrank.report.sentences import LEAST, Headline, headlines
-from whyrank.report.themes import GLOSSARY, THEMES, Words, label_of, theme_of, words_for
+from whyrank.report.themes import GLOSSARY, RANKERS, THEMES, Words, label_of, theme_of, words_for
 from whyrank.report.views import Row, StudySweep
 from whyrank.report.words import slug
 from whyrank.studies import FEW_QUERIES, LAST, Finding
@@ -120,7 +120,7 @@ def render(
         "studies": len(sections),
         "unanswered": [s for s in sections if s not in full and not s.row.n],
         "tied": [s for s in sections if s not in full and s.row.n],
-        "glossary": GLOSSARY,
+        "glossary": GLOSSARY | {names[r]: RANKERS[call] for r in rankers if (call := r.partition("(")[0]) in RANKERS},
         "alpha": audit.alpha,
         "correction": words.correction_words(audit.correction),
         "by": audit.settings.get("by"),
