@@ -17,6 +17,7 @@ import pytest
 from whyrank.cli.main import main
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("report")]
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 TEAS = ["mint", "rose", "sage", "lime", "fennel", "ginger", "nettle", "jasmine"]
 RANKER = """
 def rose(queries, docs):
@@ -128,7 +129,7 @@ def test_studies_are_listed_sorted_filtered_and_unfolded(opened, audited, width)
     assert page.locator("details.study[open]").count() == 0
     link = page.locator(".headlines .subject").first
     link.click()
-    assert page.locator(f"{link.get_attribute('href')}[open] .body").is_visible()
+    expect(page.locator(f"{link.get_attribute('href')}[open] .body")).to_be_visible()
     keep(page, f"unfolded-{width}")
 
 
@@ -172,7 +173,7 @@ def test_the_term_table_is_searched_and_the_glossary_unfolds(opened, audited):
     page.fill("#term", "Sage")
     assert rows.count() == 1
     page.locator("a.term").first.click()
-    assert page.locator("#glossary dl").is_visible()
+    expect(page.locator("#glossary dl")).to_be_visible()
 
 
 @pytest.mark.parametrize("name", AUDITS)
