@@ -172,7 +172,9 @@ def test_a_page_is_short(page):
     assert len(page.read_text(encoding="utf-8").splitlines()) <= 150
 
 
-@pytest.mark.parametrize("page", [*SHORT, *NOTEBOOKS], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*SHORT, *NOTEBOOKS, *(ROOT / "experiments").glob("*.md")], ids=lambda page: page.name
+)
 def test_sentences_are_short(page):
     """At most thirty words from one full stop to the next, in a cell of a table too; headings and code do not count."""
     text = re.sub(r"^(?:#|!\[|:|<!--).*$", "\n", _FENCED.sub("\n\n", text_of(page)), flags=re.MULTILINE)
