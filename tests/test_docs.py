@@ -7,10 +7,12 @@ it prints. Classes named `Test...` in a block are contract tests, and run too.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import importlib
 import json
 import os
+import pty
 import re
 import shlex
 import subprocess
@@ -236,11 +238,10 @@ def test_the_quickstart_runs_as_printed(tmp_path, newcomer):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in MANUAL if "\n$ whyrank" in page.read_text("utf-8")], ids=str)
 def test_commands_print_what_the_page_shows(page, tmp_path, newcomer):
-    """On a terminal of 106 columns, but for times; `...` stands for lines that the page leaves out.
+    """On a terminal of 108 columns, but for times; `...` stands for lines that the page leaves out.
 
     A block that begins with the name of a file in a comment is that file.
     """
-    terminal = {**newcomer, "COLUMNS": "106", "TTY_COMPATIBLE": "1", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
     for left_out, kind, block in _SHOWN.findall(page.read_text(encoding="utf-8")):
         if left_out:
             continue
@@ -248,19 +249,33 @@ def test_commands_print_what_the_page_shows(page, tmp_path, newcomer):
             (tmp_path / named[1]).write_text(block, encoding="utf-8")
         commands = re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
         for command, shown in commands if kind == "console" else [(block, "")] * (kind == "sh"):
-            done = subprocess.run(
-                ["bash", "-c", command], cwd=tmp_path, env=terminal, stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-            )  # fmt: skip
-            assert done.returncode == 0, done.stdout
-            printed = "\n".join(["", *plain_lines(done.stdout), ""])
+            code, text = on_a_terminal(command, tmp_path, newcomer)
+            assert code == 0, text
+            printed = "\n".join(["", *plain_lines(text), ""])
             for part in "\n".join(["", *plain_lines(shown), ""]).split("\n..."):
                 assert part in printed, command
 
 
+def on_a_terminal(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str]:
+    """The exit code of a command, and what it prints."""
+    ours, theirs = pty.openpty()
+    environment = {**environment, "COLUMNS": "108", "TERM": "xterm", "NO_COLOR": "1"}
+    with subprocess.Popen(
+        ["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+    ) as running:
+        os.close(theirs)
+        printed = b""
+        with contextlib.suppress(OSError):  # the end of the last program on the terminal
+            while part := os.read(ours, 65536):
+                printed += part
+        os.close(ours)
+    return running.returncode, printed.decode("utf-8")
+
+
 def plain_lines(text: str) -> list[str]:
-    """Lines with single blanks between words, without times and rules."""
-    lines = (" ".join(_TIME.sub("TIME", re.sub(r"\x1b\[[\d;]*m", "", line)).split()) for line in text.splitlines())
+    """Lines with single blanks between words, without times, rules and what steers a terminal."""
+    text = _TIME.sub("TIME", re.sub(r"\x1b\[[\d;?]*[A-Za-z]|\r", "", text))
+    lines = (" ".join(line.split()) for line in text.splitlines())
     return [line for line in lines if line.strip("─")]
 
 
