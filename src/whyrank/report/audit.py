@@ -400,7 +400,7 @@ def audit(
     Args:
         rankers: call strings, objects with `name` and `score`, functions of queries and texts, models of
             sentence-transformers, or PyTerrier transformers; one, a list, or a mapping from names.
-        collection: a spec, or a collection.
+        collection: a name, a folder or a call string such as `files(docs=products.csv)`, or a `Collection`.
         studies: names, shell patterns or call strings of probes, axioms and bias studies, or study objects. By
             default all probes and axioms that the collection allows, and on the sample also a bias study.
         delta: a number, or a percentile of the ranker's own neighbour differences, over the run `candidates` where
