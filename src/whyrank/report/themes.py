@@ -50,7 +50,7 @@ RANKERS = {  # by their call, without arguments
     "bm25": "A ranker that counts the words of the query in a text. Rare words count more, repeated ones less "
     "each time, and those of long texts less.",
     "ql": "Query likelihood, a ranker that counts words as BM25 does, and asks how likely a text makes the query.",
-    "bm25t:bundled": "BM25 with a thesaurus that was learned from the neural model: related words count too.",
+    "bm25t:bundled": "BM25 with a thesaurus of what the neural model takes for related: such words count too.",
     "cross:bundled": "A neural network that reads query and text together (a cross-encoder), and learned from "
     "examples which texts answer a query.",
 }
