@@ -151,6 +151,25 @@ def test_fidelity_leaves_out_queries_of_a_few_texts():
     assert np.nanmean(found.values["pearson"]) > 0.5
 
 
+def test_fidelity_of_all_rankers_is_over_the_same_queries():
+    """A mean over queries for which another ranker has none would say nothing of the two."""
+
+    def blind(queries, docs):
+        return [0.0 if query == "cats" else float(len(doc)) for query, doc in zip(queries, docs, strict=True)]
+
+    def constant(queries, docs):
+        return [1.0] * len(docs)
+
+    docs = [{"id": str(i), "text": f"cats and dogs {'purr ' * i}"} for i in range(5)]
+    judged = [{"query": query, "doc_id": str(i), "score": i % 2} for query in ("cats", "dogs") for i in range(5)]
+    shop = whyrank.Collection.from_frames(docs, [{"query": "cats"}, {"query": "dogs"}], judged)
+    found = whyrank.audit(["bm25", "ql", blind, constant], shop, "matched/length|relevance", delta=0, tolerance=1.0)
+    assert {ranker: list(each.queries) for ranker, each in found.fidelity.items()} == {
+        "ql": ["dogs"],
+        "blind": ["dogs"],
+    }
+
+
 def test_the_report_has_rows_of_the_table_for_words_of_queries(tmp_path):
     docs = {"a": "cats purr", "b": "cats purr and sleep a lot", "c": "dogs bark"}
     queries = {"q": "cats", "r": "cats <b>bark</b>", "s": "Bark"}

@@ -239,11 +239,19 @@ class Audit:
     def fidelity(self) -> dict[str, PerQuery]:
         """How well each ranker stands in for the target, by query, over the texts that both have scored.
 
-        Only queries with five texts or more count: the correlation of two texts is -1 or 1, whatever their scores.
+        Queries with fewer than five texts are left out, since two texts correlate by -1 or 1, whatever their scores;
+        and those whose texts a ranker scores all alike, so that the means of all rankers are over the same queries.
         """
-        runs = {
-            ranker: {query: texts for query, texts in run.items() if len(texts) >= LISTED}
+        told = {
+            ranker: [query for query, texts in run.items() if len(texts) >= LISTED and len({*texts.values()}) > 1]
             for ranker, run in self.scores.items()
+        }
+        answered = [set(queries) for queries in told.values() if queries]
+        runs = {
+            ranker: {
+                query: self.scores[ranker][query] for query in queries if all(query in each for each in answered)
+            }
+            for ranker, queries in told.items()
         }
         own = runs.pop(self.target, {})
         return {ranker: compare_runs(own, run, ks=()) for ranker, run in runs.items() if own and run}
