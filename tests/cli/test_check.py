@@ -45,6 +45,7 @@ def test_in_words_without_judgements(whyrank, odd):
     code, out, err = whyrank("data", "check", odd)
     assert code == 0, err
     assert "  6 documents of 0 to 11,000 words (median 2.5)\n" in out
+    assert "  3 queries of 1 word\n" in out
     assert "no judgements: evaluation, and studies that compare grades, are not possible" in out
     assert "no runs: BM25 retrieves candidates" in out
     assert "edited/*" in out
@@ -54,3 +55,6 @@ def test_in_words_without_judgements(whyrank, odd):
 def test_what_cannot_be_read(whyrank, tmp_path):
     code, _, err = whyrank("data", "check", tmp_path / "nowhere")
     assert (code, "no folder" in err) == (2, True)
+    (tmp_path / "shop.csv").write_text("id,text\n1,red shoe\n")
+    code, _, err = whyrank("data", "check", tmp_path / "shop.csv")
+    assert (code, "give it as --docs, with --queries" in err) == (2, True)

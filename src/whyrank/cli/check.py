@@ -66,6 +66,8 @@ class Words(NamedTuple):
         return cls(min(lengths), median(lengths), max(lengths))
 
     def __str__(self) -> str:
+        if self.least == self.most:
+            return plural(self.most, "word")
         return f"{self.least:,} to {self.most:,} words (median {self.median:,g})"
 
 
