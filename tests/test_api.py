@@ -152,7 +152,10 @@ def test_pairs_without_a_score_are_told_and_results_are_shown_in_short():
     with pytest.warns(UserWarning, match=r"'price' gives no finite score, left out: 1 \(KeyError: 'price'\)"):
         assert whyrank.rank(price, shop) == {"q1": {"a": 3.0}}
     shown = [repr(whyrank.evaluate("bm25", shop)), repr(whyrank.fidelity("bm25", ["ql"], shop))]
-    assert not [each for each in shown if "q1" in each]
+    found = whyrank.audit("bm25", shop, "edited/prepend-query", delta=0)
+    shown += map(repr, (found["edited/prepend-query"].contrasts(), whyrank.compare(found, found)))
+    assert not [each for each in shown if "q1" in each or "purr" in each or len(each) > 2500]
+    assert str(whyrank.explain("bm25", "cats", "cats purr")).startswith("bm25 gives the text")
     with pytest.raises(WhyrankError) as wrong:
         whyrank.rank({"mine": np.zeros((3, 3))}, shop)
     assert "\n" not in str(wrong.value)

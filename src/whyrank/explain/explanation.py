@@ -133,6 +133,8 @@ class Explanation:
             f"<p>{legend}; rest {self.rest + 0.0:+.4g}</p>{remarks}</div>"
         )
 
+    __str__ = to_text
+
     def _repr_html_(self) -> str:
         return self.to_html()
 
