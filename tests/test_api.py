@@ -141,3 +141,21 @@ def test_a_learner_by_keywords_is_that_of_its_call_string():
 def test_requests_that_make_no_sense(call):
     with pytest.raises(WhyrankError):
         call()
+
+
+def test_pairs_without_a_score_are_told_and_results_are_shown_in_short():
+    def price(queries, docs, fields):
+        return [each["price"] for each in fields]
+
+    docs = [{"id": "a", "text": "cats purr", "price": 3}, {"id": "b", "text": "cats sleep"}]
+    shop = whyrank.Collection.from_frames(docs, [{"query": "cats"}], [{"query": "cats", "doc_id": "a", "score": 1}])
+    with pytest.warns(UserWarning, match=r"'price' gives no finite score, left out: 1 \(KeyError: 'price'\)"):
+        assert whyrank.rank(price, shop) == {"q1": {"a": 3.0}}
+    shown = [repr(whyrank.evaluate("bm25", shop)), repr(whyrank.fidelity("bm25", ["ql"], shop))]
+    found = whyrank.audit("bm25", shop, "edited/prepend-query", delta=0)
+    shown += map(repr, (found["edited/prepend-query"].contrasts(), whyrank.compare(found, found)))
+    assert not [each for each in shown if "q1" in each or "purr" in each or len(each) > 2500]
+    assert str(whyrank.explain("bm25", "cats", "cats purr")).startswith("bm25 gives the text")
+    with pytest.raises(WhyrankError) as wrong:
+        whyrank.rank({"mine": np.zeros((3, 3))}, shop)
+    assert "\n" not in str(wrong.value)

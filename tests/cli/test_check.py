@@ -45,6 +45,7 @@ def test_in_words_without_judgements(whyrank, odd):
     code, out, err = whyrank("data", "check", odd)
     assert code == 0, err
     assert "  6 documents of 0 to 11,000 words (median 2.5)\n" in out
+    assert "  3 queries of 1 word\n" in out
     assert "no judgements: evaluation, and studies that compare grades, are not possible" in out
     assert "no runs: BM25 retrieves candidates" in out
     assert "edited/*" in out
@@ -54,3 +55,21 @@ def test_in_words_without_judgements(whyrank, odd):
 def test_what_cannot_be_read(whyrank, tmp_path):
     code, _, err = whyrank("data", "check", tmp_path / "nowhere")
     assert (code, "no folder" in err) == (2, True)
+    (tmp_path / "shop.csv").write_text("id,text\n1,red shoe\n")
+    code, _, err = whyrank("data", "check", tmp_path / "shop.csv")
+    assert (code, "give it as --docs, with --queries" in err) == (2, True)
+
+
+def test_runs_are_read_and_a_header_is_seen(whyrank, odd):
+    (odd / "runs").mkdir()
+    (odd / "runs/mine.txt").write_text("1 Q0 a 1 2.5 x\n1 Q0 zz 2 1.5 x\n")
+    with (odd / "queries.tsv").open("a") as file:
+        file.write("id\tquery\n")
+    code, out, err = whyrank("data", "check", odd)
+    assert code == 0, err
+    assert "  queries without a document in the run mine: 3 (2, 3, id)\n" in out
+    assert "  queries that are the names of columns: 1 (id)\n" in out
+    assert "documents that the collection does not have: 1 (zz)" in out
+    (odd / "runs/mine.txt").write_text("1 Q0 a 1 2.5 x\n1 Q0 b 2 nan x\n")
+    code, _, err = whyrank("data", "check", odd)
+    assert (code, "mine.txt:2: the score is NaN" in err) == (2, True)

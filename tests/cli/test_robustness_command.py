@@ -14,7 +14,7 @@ from small_collections import write_collection
 
 from refusals import one_line
 
-HELP = [sys.executable, "-m", "whyrank.cli.main", "--help"]
+HELP = [sys.executable, "-m", "whyrank", "--help"]
 
 
 @pytest.mark.parametrize("command", [[sys.executable, "-c", "import whyrank"], HELP])

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from collections import Counter
 
 import pyarrow as pa
@@ -181,6 +182,12 @@ def test_a_missing_file_is_named(products, missing):
         opened(products, **{missing: ""})
     with pytest.raises(WhyrankError, match=r"nowhere\.csv: there is no such file or folder"):
         opened(products, **{missing: "nowhere.csv"})
+
+
+def test_a_pipe_is_refused(products, tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")  # a file that is none was looked for in its folder, found, and so on without end
+    with pytest.raises(WhyrankError, match=r"pipe\.csv: a pipe cannot be read twice"):
+        opened(products, queries=str(tmp_path / "pipe.csv"))
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)

@@ -39,6 +39,17 @@ def accounted(found):
     return math.fsum([*(part.share for part in found.parts), found.rest])
 
 
+@pytest.mark.parametrize("docs", [["a jacket with a hood."], ["a jacket with a hood.", "a waterproof jacket"]])
+def test_words_that_do_nothing_have_no_share_at_all(docs):
+    found = whyrank.explain(additive({"jacket": 1 / 3, "waterproof": 1 / 7}), "jacket", *docs)
+    shares = [*(part.share for part in found.parts), found.rest]
+    assert {abs(share) > 1e-9 for share in shares if share} == {True}
+    assert sum(not share for share in shares) == sum(len(doc.split()) for doc in docs) + 1 - (
+        1 if len(docs) == 1 else 3
+    )
+    assert "e-1" not in found.to_text()
+
+
 weights = st.dictionaries(st.text("abcde", min_size=1, max_size=3), st.floats(-5, 5), min_size=1, max_size=12)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from whyrank.core import WhyrankError
 from whyrank.text import analyzers
 from whyrank.text.annotation.annotator import Annotation, Span, annotator
-from whyrank.text.edits import Passage, edits, word_of
+from whyrank.text.edits import Passage, edits, inputs_of, word_of
 
 pytest.importorskip("spacy", reason="the extra nlp is not installed")
 
@@ -226,3 +226,11 @@ def test_one_word_of_a_quarter_megabyte():
     assert edits.factory("shuffle-prepositions")(one, random.Random(0), None) is None
     assert word_of("(a" + "," * 1_000_000 + "b)") == ("(", "a" + "," * 1_000_000 + "b", ")")
     assert time.perf_counter() - start < 20
+
+
+def test_an_edit_that_asks_for_what_there_is_not():
+    def advertise(text, product="tea"):
+        return f"{text} Buy {product}!"
+
+    with pytest.raises(WhyrankError, match=r"'advertise' cannot ask for 'product'; known: text, .* behind \*"):
+        inputs_of(advertise)

@@ -24,6 +24,7 @@ LONG = 10_000  # words of a text that most models cut
 QUERIES = 20  # whose documents every study is tried on
 DRAWN = 20  # contrasts of a study, enough to see that it has some
 NAMED = 6  # studies or ids that a line names
+_HEADS = ("id", "qid", "query_id", "query-id", "query", "text")
 _TAG = re.compile(r"<[^<>]{1,200}>|\{\{[^{}]{1,200}\}\}")
 
 
@@ -43,10 +44,10 @@ class CheckCommand(Input):
         from whyrank import data
 
         collection = data.open_collection(self.collection, self.strict)
-        facts, odd = facts_of(collection), [*collection.notes, *oddities(collection)]
+        facts, odd = facts_of(collection), oddities(collection)
         allowed, refused = studies_of(collection)
         found = {
-            "collection": collection.name, **facts, "odd": odd, "studies": allowed,
+            "collection": collection.name, **facts, "odd": [*collection.notes, *odd], "studies": allowed,
             "without_contrasts": refused,
         }  # fmt: skip
         print(json.dumps(found, indent=1) if self.json else "\n".join(map(printable, _lines(found))))
@@ -66,6 +67,8 @@ class Words(NamedTuple):
         return cls(min(lengths), median(lengths), max(lengths))
 
     def __str__(self) -> str:
+        if self.least == self.most:
+            return plural(self.most, "word")
         return f"{self.least:,} to {self.most:,} words (median {self.median:,g})"
 
 
@@ -94,7 +97,7 @@ def _grade(collection: Collection, grade: int) -> str:
 
 
 def oddities(collection: Collection) -> list[str]:
-    """What is odd about texts, queries and judgements, beyond what reading them showed; one line for each kind."""
+    """What is odd about texts, queries, judgements and runs, beyond notes on reading them; one line for each kind."""
     found: dict[str, list[str]] = {}
     seen: dict[int, str] = {}
     for doc_id, text in islice(collection.docs.items(), READ):
@@ -110,11 +113,18 @@ def oddities(collection: Collection) -> list[str]:
     for query_id, text in collection.queries.items():
         if asked.setdefault(" ".join(text.casefold().split()), query_id) != query_id:
             found.setdefault("queries with the text of another query", []).append(query_id)
+        if query_id.lower() in _HEADS and text.lower() in _HEADS:
+            found.setdefault("queries that are the names of columns", []).append(query_id)
         judged = collection.qrels.get(query_id, {})
         if collection.qrels and not judged:
             found.setdefault("queries without judgements", []).append(query_id)
         elif judged and max(judged.values()) < collection.grades.relevant:
             found.setdefault("queries without a relevant document", []).append(query_id)
+    found |= {
+        f"queries without a document in the run {name}": missing
+        for name, run in collection.runs.items()
+        if (missing := [query_id for query_id in collection.queries if not run.get(query_id)])
+    }
     lines = [f"{what}: {len(ids):,} ({_some(ids)})" for what, ids in found.items()]
     grades = {grade for judged in collection.qrels.values() for grade in judged.values()}
     if len(grades) == 1:

@@ -91,8 +91,9 @@ def open_table(given: Any, what: str, *named: str | None) -> Table:
     """
     if isinstance(given, str | PathLike):
         path = Path(given).expanduser()
-        if not path.exists() and not shards(path):
-            raise BadInput(path, "there is no such file or folder", f"say where the {what} are")
+        if not path.is_file() and not shards(path):
+            problem = "there is no such file or folder" if not path.exists() else "a pipe cannot be read twice"
+            raise BadInput(path, problem, f"name the file or the folder of the {what}")
         rows, header = partial(read_records, path), True
         if suffix_of(path) == ".tsv" and path.is_file() and not _is_header(next(tsv_cells(path))[0], named):
             rows, header = partial(tsv_records, path, header=False), False

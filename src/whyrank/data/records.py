@@ -42,7 +42,8 @@ def shards(folder: Path) -> list[Path]:
     Folders of the Hugging Face hub and of `datasets.save_to_disk` are such.
     """
     if not folder.is_dir():
-        return [folder] if folder.is_file() else sorted(folder.parent.glob(folder.name))
+        matched = sorted(each for each in folder.parent.glob(folder.name) if each.is_file() or each.is_dir())
+        return [folder] if folder.is_file() else matched
     found = sorted(file for file in folder.iterdir() if suffix_of(file) in SUFFIXES and not file.name.startswith("."))
     if not found:
         below = ", ".join(sorted(each.name for each in folder.iterdir() if each.is_dir()))

@@ -118,7 +118,7 @@ def locate(text: str) -> FolderSpec:
             return found
         if found.path.exists():
             what = "a collection is a folder, and this is a file"
-            raise BadInput(found.path, what, "name the folder that holds it")
+            raise BadInput(found.path, what, "name its folder, or give it as --docs, with --queries")
 
     given = [(path, rest) for path, rest in ((head, colon + split), (text, "")) if path]
     near = [f"{path}{rest}" for each, rest in given if (path := near_folder(Path(each).expanduser())) is not None]

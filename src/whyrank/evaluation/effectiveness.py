@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import which
 from subprocess import CalledProcessError
@@ -41,7 +41,7 @@ class Effectiveness:
     measure: str
     mean: float
     n_queries: int
-    per_query: Mapping[str, float]
+    per_query: Mapping[str, float] = field(repr=False)
     baseline: str | None = None
     difference: float | None = None
     ci_low: float | None = None

@@ -12,7 +12,7 @@ from whyrank.explain.blackbox import BlackBox
 from whyrank.explain.counterfactual import Search
 from whyrank.explain.exact import exact_shares
 from whyrank.explain.explanation import Explanation, Part
-from whyrank.explain.occlusion import Occlusion
+from whyrank.explain.occlusion import ROUNDING, Occlusion
 from whyrank.explain.words import words_of
 from whyrank.rankers import RunRanker, Setting, as_ranker, tie_tolerance
 from whyrank.rankers.fields import wants_fields
@@ -79,7 +79,9 @@ def explain(
         notes += ["too few changed texts to tell how far the shares can be trusted"] * (fit is None and total > 0)
         notes += [f"{box.failed:,} changed texts have no finite score and are left out"] * bool(box.failed)
     notes += ["the ranker reads fields of documents, and texts that are explained have none"] * wants_fields(opened)
-    rest = scores[0] - (scores[1] if other is not None else 0.0) - math.fsum(part.share for part in parts)
+    explained = scores[0] - (scores[1] if other is not None else 0.0)
+    rest = explained - math.fsum(part.share for part in parts)
+    rest = 0.0 if math.isclose(rest + explained, explained, abs_tol=ROUNDING * max(map(abs, scores))) else rest
     return Explanation(
         name_of(opened), query, tuple(docs), tuple(scores), "exact" if exact else "occlusion", tuple(parts), rest,
         box.used, fit, edit, "; ".join(dict.fromkeys(notes)),

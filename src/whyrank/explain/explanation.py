@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from html import escape
@@ -103,10 +102,7 @@ class Explanation:
         largest = abs(shown[0].share) if shown else 0.0
         rows = [(part.share, NAMES[part.doc] if two else "", one_line(part.text, 40)) for part in shown]
         rows += [(sum(part.share for part in others), "", f"{len(others):,} weaker ones together")] * bool(others)
-        rest = (
-            0.0 if self.method == "exact" and math.isclose(self.rest + self.explained, self.explained) else self.rest
-        )
-        rows += [(rest, "", "rest: due to no word")]
+        rows += [(self.rest, "", "rest: due to no word")]
         wide = max(len(row[2]) for row in rows)
         lines = [fill(self._headline(), WIDTH), ""]
         for i, (given, doc, text) in enumerate(rows):
@@ -136,6 +132,8 @@ class Explanation:
             f"<p><b>{escape(self._headline())}</b></p>{''.join(texts)}"
             f"<p>{legend}; rest {self.rest + 0.0:+.4g}</p>{remarks}</div>"
         )
+
+    __str__ = to_text
 
     def _repr_html_(self) -> str:
         return self.to_html()

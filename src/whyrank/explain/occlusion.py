@@ -21,6 +21,7 @@ from whyrank.explain.words import Span, phrases, without, words_of
 
 SPLIT = 4  # a phrase that matters is cut into so many
 LEAST_UNSEEN = 3  # texts to judge the fit on
+ROUNDING = 1e-12  # of the largest score; a smaller share is none
 
 
 class Unit(NamedTuple):
@@ -125,7 +126,7 @@ class Occlusion:
         covered = self._covered(self.rows)[finite]
         root = 1 / np.sqrt(np.maximum(covered.sum(axis=1), 1))
         found = np.linalg.lstsq(root[:, None] * covered, root * drops[finite], rcond=None)[0]
-        return np.asarray(found, np.float64)
+        return np.where(np.abs(found) > ROUNDING * np.abs([*self.base, *drops[finite]]).max(), found, 0.0)
 
     def _remove(self, rows: Sequence[tuple[int, list[Span]]]) -> list[float]:
         """Score texts without some spans, and give how far each score falls or rises."""

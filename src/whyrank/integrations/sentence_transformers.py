@@ -33,7 +33,7 @@ class StudyEvaluator(BaseEvaluator):
         greater_is_better: whether a higher score of that study is better.
         name: put in front of the names of the scores.
         limit: at most so many contrasts of each study, the same at each step.
-        options: further options of `whyrank.audit`, such as `delta` or `tolerance`.
+        options: further options of `whyrank.audit`, such as `delta=0`, which saves a calibration at each step.
 
     Attributes:
         last: the audit of the last call.

@@ -200,7 +200,8 @@ def as_ranker(given: object, setting: Setting | None = None) -> Ranker:
     if callable(given):
         return FunctionRanker(given)
     ways = "or give a call string, a function, a model of sentence-transformers or a PyTerrier transformer"
-    raise WhyrankError(f"ranker {given!r:.200} needs a name and a method score(queries, docs); {ways}")
+    shown = " ".join(repr(given).split())
+    raise WhyrankError(f"ranker {shown:.200} needs a name and a method score(queries, docs); {ways}")
 
 
 def tie_tolerance(ranker: Ranker) -> float:

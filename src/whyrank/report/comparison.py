@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ class Comparison:
 
     first: str
     second: str
-    rows: tuple[Change, ...]
+    rows: tuple[Change, ...] = field(repr=False)
     alpha: float = 0.05
     correction: str = "holm"
     notes: tuple[str, ...] = ()

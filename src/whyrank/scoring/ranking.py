@@ -22,7 +22,7 @@ from whyrank.rankers import (
 )
 from whyrank.rankers.fields import DocFields
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of
-from whyrank.scoring.batches import Failure
+from whyrank.scoring.batches import Failure, one_line
 from whyrank.scoring.engine import Engine, default_engine
 
 Retriever: TypeAlias = LexicalRanker | ExpandingRanker
@@ -55,6 +55,9 @@ def rank(
         run, failures = rerank(engine, made, collection, candidates)
     if failures and not any(run.values()):
         raise WhyrankError(f"{made.name!r} has no finite score for any document ({failures[0].reason})")
+    if failures:
+        reason = one_line(failures[0].reason)
+        engine.warn(f"pairs that {made.name!r} gives no finite score, left out: {len(failures):,} ({reason})")
     return {query_id: dict(islice(scores.items(), depth)) for query_id, scores in run.items()}
 
 

@@ -58,7 +58,7 @@ class Categories(NamedTuple):
 Labels = Categories | npt.NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Contrasts:
     """Unique texts, and one row of indices per contrast.
 
@@ -93,6 +93,9 @@ class Contrasts:
 
     def __len__(self) -> int:
         return len(self.query)
+
+    def __repr__(self) -> str:
+        return f"Contrasts({len(self)} contrasts, {len(self.queries)} queries, {len(self.docs)} texts)"
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -171,7 +171,7 @@ class Fidelity:
     """
 
     settings: Mapping[str, Any]
-    compared: Sequence[Comparison]
+    compared: Sequence[Comparison] = field(repr=False)
     rows: Sequence[FidelityRow]
     differences: Sequence[FidelityDifference]
     effectiveness: Sequence[tuple[str, Effectiveness]]

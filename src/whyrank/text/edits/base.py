@@ -25,10 +25,11 @@ from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeVar
 
-from whyrank.core import Registry
+from whyrank.core import Registry, WhyrankError
 from whyrank.text.analyzer import Analyzer
 from whyrank.text.annotation.annotator import Annotation, Annotator
 
+INPUTS = ("text", "query", "rng", "annotation", "annotator", "analyzer", "others", "compat")
 Edit = Callable[..., str | None]
 F = TypeVar("F", bound=Edit)
 
@@ -105,7 +106,12 @@ class Passage:
 def inputs_of(edit: Edit) -> tuple[str, ...]:
     """What an edit needs: its parameters that are not options."""
     parameters = inspect.signature(edit).parameters.values()
-    return tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+    found = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+    for name in found:
+        if name not in INPUTS:
+            hint = "an option stands behind *, as in (text, *, times=2)"
+            raise WhyrankError(f"edit {edit.__name__!r} cannot ask for {name!r}; known: {', '.join(INPUTS)}; {hint}")
+    return found
 
 
 @cache

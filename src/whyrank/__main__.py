@@ -1,0 +1,5 @@
+"""`python -m whyrank`: the command line."""
+
+from whyrank.cli.main import main
+
+main()
