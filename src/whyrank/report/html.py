@@ -283,7 +283,8 @@ def _sample(finding: Finding, examples: Mapping[tuple[str, str], Examples], room
     if (about and about.edited) or finding.range is not None:
         both = pair_of(side[0], True, room // 3, room)
     else:
-        both = Compared(*(escape(shorten(text.text, 7 * room)) for text in side[0].texts))
+        mark = marker(side[0].query)
+        both = Compared(*(mark(shorten(text.text, 7 * room)) for text in side[0].texts))
     return Compared(both.second, both.first) if low else both
 
 
