@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
@@ -15,7 +15,8 @@ from report_samples import NASTY
 import whyrank
 from toy_bias import BRANDS, Toy, toy_collection
 from whyrank.core import UnknownName, WhyrankError
-from whyrank.report import behaviour_card, plain
+from whyrank.report import behaviour_card, check_rules, plain
+from whyrank.report.gate import Rule
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS[:4])},head=car)"
 SHUFFLED = "edited/shuffle-words"
@@ -130,6 +131,16 @@ def test_without_a_contrast_in_common_a_study_is_not_compared(cars):
     assert "only in second audit: edited/case-fold" in found.notes
     with pytest.raises(WhyrankError, match="no study in common"):
         whyrank.compare(cars[0], whyrank.audit(Toy(1), toy_collection(), "edited/case-fold", delta=0.5))
+
+
+def test_a_study_that_the_second_audit_lacks_fails_a_rule_on_drift(cars):
+    """An audit in which a study was forgotten must not pass the gate."""
+    fewer = replace(cars[1], findings=[f for f in cars[1] if f.study != SHUFFLED])
+    found = whyrank.compare(cars[0], fewer)
+    assert found.uncompared == ((SHUFFLED, "second audit does not have it"),)
+    gate = check_rules([Rule.of("drift", "at most 9")], fewer, found)
+    assert [(check.study, check.passed) for check in gate.checks] == [(SHUFFLED, False), ("edited/typos", True)]
+    assert check_rules([Rule.of("drift edited/typos", "at most 9")], fewer, found).passed
 
 
 def test_measures_alone_are_no_comparison_of_behaviour():

@@ -193,7 +193,7 @@ class TestAxioms:
         ("kind 3; other", "Questions that could not be asked: kind 3; other."),
         (
             "documents without a word vector 2; not drawn 7",
-            "not drawn 7. Left out: documents without a word vector 2.",
+            "Left out: documents without a word vector 2; not drawn 7.",
         ),
     ],
 )

@@ -27,7 +27,7 @@ def rough(queries, docs):
 """
 AUDITS = {
     "whole": ["matched/*", "TFC*", "LB2", "LNC2", "transferred/*", "bias/car-brand", "--tolerance", "10%", "--limit", "60",
-              "-r", "bm25", "-r", "ql", "-r", "mine=python:likes.py:rough"],
+              "-r", "bm25", "-r", "ql", "-r", "bm25(b=0)", "-r", "ql(mu=10)", "-r", "the old ranker=python:likes.py:rough"],
     "swept": ["matched/length|*", "--tolerance", "10%", "-r", "bm25", "-r", "bm25(b=0.9)", "--sweep", "--group", "bm25*",
               "--by", "relevance_group"],
     "bias": [f"bias/substitution(values={'+'.join(TEAS)},templates=tea.tsv)", "TFC1", "-r", "rose=python:likes.py:rose",
@@ -125,6 +125,10 @@ def test_studies_are_listed_sorted_filtered_and_unfolded(opened, audited, width)
     page.locator("details.more").evaluate_all("all => all.forEach((each) => { each.open = true; })")
     assert page.locator(".example:visible").count() >= whole
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out"
+    cut = page.locator("details.study .wide").evaluate_all(
+        "all => all.filter((e) => e.scrollWidth > e.clientWidth).length"
+    )
+    assert cut == 0 or width < 1280, "all figures of a study are seen at once on a desktop"
     page.click("#unfold")
     assert page.locator("details.study[open]").count() == 0
     link = page.locator(".headlines .subject").first
@@ -144,6 +148,10 @@ def test_the_first_screen_is_short_and_in_plain_words(opened, audited):
     names = page.locator(".legend li").all_inner_texts()
     explained = page.locator("#glossary summary").inner_text().split(", ")
     assert {"BM25", "QL"} <= set(names) & set(explained), "a reader need not know them"
+    samples = page.locator(".headlines .sample").all_inner_texts()
+    assert len(words) + 2 * len(samples) > 150 or min(map(len, samples)) > 60, (
+        "examples are as long as there is room for"
+    )
     linked = [*page.locator("#findings a.term").all(), *page.locator(".legend a.term").all()]
     assert linked
     for term in linked:
