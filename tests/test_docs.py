@@ -249,7 +249,9 @@ def test_commands_print_what_the_page_shows(page, tmp_path, newcomer):
             (tmp_path / named[1]).write_text(block, encoding="utf-8")
         commands = re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
         for command, shown in commands if kind == "console" else [(block, "")] * (kind == "sh"):
-            code, text = on_a_terminal(command, tmp_path, newcomer)
+            code, text = on_a_terminal(
+                command, tmp_path, {**newcomer, "WHYRANK_CACHE": str(tmp_path.parent / "cache")}
+            )
             assert code == 0, text
             printed = "\n".join(["", *plain_lines(text), ""])
             for part in "\n".join(["", *plain_lines(shown), ""]).split("\n..."):
