@@ -65,7 +65,7 @@ STUDIES = (axioms, bias_filters, bias_studies, characteristics, edits, pair_layo
 REGISTRIES = (*STUDIES, analyzers, collections, networks, rankers, table_learners)
 _BLOCK = re.compile(r"^<!-- (run|prints) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SHOWN = re.compile(r"^(<!-- not run -->\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_TIME = re.compile(r"\d+ s\b(?: \(\d+ pairs/s\))?")
+_TIME = re.compile(r"\d+ s\b(?: \([\d,]+ pairs/s\))?")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)|<(?:img|source)[^>]*?\bsrc(?:set)?=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
@@ -242,6 +242,7 @@ def test_commands_print_what_the_page_shows(page, tmp_path, newcomer):
 
     A block that begins with the name of a file in a comment is that file.
     """
+    environment = {**newcomer, "WHYRANK_CACHE": str(tmp_path.parent / "cache")}
     for left_out, kind, block in _SHOWN.findall(page.read_text(encoding="utf-8")):
         if left_out:
             continue
@@ -249,11 +250,10 @@ def test_commands_print_what_the_page_shows(page, tmp_path, newcomer):
             (tmp_path / named[1]).write_text(block, encoding="utf-8")
         commands = re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
         for command, shown in commands if kind == "console" else [(block, "")] * (kind == "sh"):
-            code, text = on_a_terminal(command, tmp_path, newcomer)
+            code, text = on_a_terminal(command, tmp_path, environment)
             assert code == 0, text
-            printed = "\n".join(["", *plain_lines(text), ""])
-            for part in "\n".join(["", *plain_lines(shown), ""]).split("\n..."):
-                assert part in printed, command
+            printed = words_of(text)
+            assert [part for part in f"\n{shown}".split("\n...") if words_of(part) not in printed] == [], command
 
 
 def on_a_terminal(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str]:
@@ -272,11 +272,11 @@ def on_a_terminal(command: str, folder: Path, environment: dict[str, str]) -> tu
     return running.returncode, printed.decode("utf-8")
 
 
-def plain_lines(text: str) -> list[str]:
-    """Lines with single blanks between words, without times, rules and what steers a terminal."""
-    text = _TIME.sub("TIME", re.sub(r"\x1b\[[\d;?]*[A-Za-z]|\r", "", text))
-    lines = (" ".join(line.split()) for line in text.splitlines())
-    return [line for line in lines if line.strip("─")]
+def words_of(text: str) -> str:
+    """The words with single blanks between, without times, rules, progress and what steers a terminal."""
+    text = re.sub(r"\x1b\[\?25l.*?\x1b\[\?25h", "", text, flags=re.DOTALL)  # progress hides the cursor
+    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]|─+", "", text)
+    return " ".join(["", *_TIME.sub("TIME", text).split(), ""])
 
 
 def test_the_citation_is_of_this_version():
