@@ -16,9 +16,7 @@ from whyrank.studies import Finding
 DASH = "–"
 MINUS = "−"
 _REASON = re.compile(r".+ ([0-9][0-9,]*)", re.DOTALL)
-_NO_QUESTION = re.compile(
-    r"(?:.+: )?(?:words|documents|queries|not drawn) ", re.DOTALL
-)  # semantic axioms count words
+_NO_QUESTION = re.compile(r"(?:.+: )?(?:words|documents|queries|not drawn) ", re.DOTALL)  # axioms may count words
 _THREE_TEXTS = ("TFC2",)
 _ACRONYMS = ("bm25", "bm25t", "ql", "qlt")
 _BUNDLED = {"cross:bundled": "the neural model", "bm25t:bundled": "thesaurus BM25"}
