@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from importlib.util import find_spec
+from itertools import takewhile
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -104,10 +105,13 @@ class TestTerminal:
             monkeypatch.setenv(name, value)
         code, out, err = whyrank("audit", *given)
         assert code == 0, err
-        first, *rest = re.sub(r"\x1b\[[0-9;]*m", "", out).splitlines()
-        assert first == whole.splitlines()[0]
-        assert re.fullmatch(r"[A-Z][a-z ]+\. .* (?:\d+%|\d rank steps).*\.", first)
-        lines = rest[next(i for i, line in enumerate(rest) if not line.strip()) :]
+        shown = re.sub(r"\x1b\[[0-9;]*m", "", out).splitlines()
+        end = next(i for i, line in enumerate(shown) if not line.strip())
+        said, lines = [line.rstrip() for line in shown[:end]], shown[end:]
+        told = list(takewhile(str.strip, whole.splitlines()))
+        assert " ".join(said) == " ".join(told), "sentences are broken between words"
+        assert max(map(len, said)) <= 80
+        assert re.fullmatch(r"[A-Z][a-z ]+\. .* (?:\d+%|\d rank steps).*\.", told[0])
         tables = [line for line in lines if line.startswith("  ")]
         assert tables
         assert max(map(len, tables)) <= 80

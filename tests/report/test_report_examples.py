@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 from report_samples import NASTY, ToyStudy, toy_answer, toy_contrasts
 
-from whyrank.report.examples import KEPT, choose, marker, shorten
+from whyrank.report.examples import KEPT, choose, marker, of_extreme_values, shorten
 from whyrank.studies import Contrasts, Pair
 
 
@@ -17,6 +19,20 @@ def chosen(diffs, queries, symmetric=False):
     answer = toy_answer(ToyStudy(symmetric=symmetric), contrasts=Contrasts.from_pairs(pairs), scores=scores)
     found = choose(answer.contrasts, answer.reading)
     return [[int(max(text.id for text in example.texts)) for example in end] for end in (found.high, found.low)]
+
+
+def test_of_a_bias_study_the_values_that_sentences_name_are_compared():
+    """Ford has the highest mean and Fiat the lowest, though Ford and Opel differ most in one template."""
+    scores = {"q0": {"Ford": 5.0, "Opel": 1.0, "Fiat": 2.0}, "q1": {"Ford": 3.0, "Opel": 3.0, "Fiat": 1.5}}
+    pairs = [(q, two) for q in scores for two in combinations(scores[q], 2)]
+    contrasts = Contrasts.from_pairs([Pair(q, two, {"value": two}) for q, two in pairs])
+    given = [[scores[q][value] for value in two] for q, two in pairs]
+    reading = toy_answer(ToyStudy(symmetric=True), contrasts=contrasts, scores=given).reading
+    plain, named = (choose(contrasts, each).high for each in (reading, of_extreme_values(contrasts, reading)))
+    assert [text.text for text in plain[0].texts] == ["Ford", "Opel"]
+    assert [[text.text for text in example.texts] for example in named] == [["Ford", "Fiat"]] * 2
+    other = toy_answer().reading
+    assert of_extreme_values(toy_contrasts(), other) is other
 
 
 def test_non_finite_and_zero_differences_are_no_examples():

@@ -323,6 +323,8 @@ def exchanged(folder: Path) -> None:
         (shutil.rmtree, read_findings, "is not a folder"),
         (lambda folder: (folder / "settings.json").unlink(), read_settings, "not a result folder"),
         (None, lambda folder: read_scores(folder, "matched/length|tf", "bm52"), r"did you mean 'matched/length\|tf by bm25'"),
+        (lambda folder: shutil.rmtree(folder / "scores"), lambda folder: read_scores(folder, "matched/length|tf", "bm25"),
+         r"holds no scores of matched/length\|tf by bm25; run the audit again"),
         (damaged, read_findings, r"findings\.parquet: cannot be read"),
         (exchanged, read_findings, "does not hold findings"),
         (exchanged, read_texts, r"texts\.parquet"),

@@ -41,7 +41,7 @@ from whyrank.evaluation.stability import stability
 from whyrank.rankers import Setting, as_ranker, as_rankers
 from whyrank.rankers.neural import lines_of
 from whyrank.report.arrow import data_frame, plain
-from whyrank.report.examples import SHOWN_EXAMPLES, Example, Examples, choose
+from whyrank.report.examples import SHOWN_EXAMPLES, Example, Examples, choose, of_extreme_values
 from whyrank.report.folder import (
     OVERLAP,
     STABILITY,
@@ -218,7 +218,7 @@ class Audit:
         examples, found = dict[tuple[str, str], Examples](), dict[str, dict[str, dict[str, float]]]()
         for study, ranker in self._scored:
             contrasts, reading = self._read(study, ranker)
-            examples[study, ranker] = choose(contrasts, reading, SHOWN_EXAMPLES)
+            examples[study, ranker] = choose(contrasts, of_extreme_values(contrasts, reading), SHOWN_EXAMPLES)
             width, run = len(contrasts.docs), found.setdefault(ranker, {})
             cells = (contrasts.query[:, None].astype(np.int64) * width + contrasts.doc).ravel()
             known, at = distinct_keys(cells, len(contrasts.queries) * width)

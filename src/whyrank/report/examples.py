@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -56,6 +56,19 @@ def choose(contrasts: Contrasts, reading: Reading, most: int = 3) -> Examples:
     ends = [_extreme(sign * reading.diffs, reading, most) for sign in (1.0, -1.0)]
     high, low = ([_example(contrasts, reading, int(row)) for row in rows] for rows in ends)
     return Examples(high, low)
+
+
+def of_extreme_values(contrasts: Contrasts, reading: Reading) -> Reading:
+    """Of a bias study, only the contrasts of its most with its least favoured value, which sentences name."""
+    values = contrasts.labels.get("value")
+    if not isinstance(values, Categories) or values.codes.ndim != 2 or not reading.finite.any():
+        return reading
+    codes, width = values.codes[reading.finite], len(values.names)
+    totals = np.bincount(codes.ravel(), reading.scores[reading.finite].ravel(), width)
+    means = totals / np.maximum(1, np.bincount(codes.ravel(), minlength=width))
+    seen = np.unique(codes)
+    ends = np.sort([seen[means[seen].argmin()], seen[means[seen].argmax()]])
+    return replace(reading, finite=reading.finite & (np.sort(values.codes, axis=1) == ends).all(axis=1))
 
 
 def shorten(text: str, limit: int = SHOWN) -> str:

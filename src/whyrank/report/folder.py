@@ -239,7 +239,8 @@ def read_scores(path: str | os.PathLike[str], study: str, ranker: str, columns: 
     file = _scores_file(_folder(path), study, ranker)
     if not file.exists():
         known = sorted({f"{f.study} by {f.ranker}" for f in read_findings(path)})
-        raise BadInput(path, f"holds no scores of {study} by {ranker}", suggestion(f"{study} by {ranker}", known))
+        asked = f"{study} by {ranker}"
+        raise BadInput(path, f"holds no scores of {asked}", _AGAIN if asked in known else suggestion(asked, known))
     return _read(file, columns=columns)
 
 

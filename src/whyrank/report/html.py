@@ -68,11 +68,6 @@ class Section:
         """Whether there are too few pairs or queries to rely on."""
         return self.row.n < _FEW_PAIRS or self.row.n_queries < FEW_QUERIES
 
-    @property
-    def answers(self) -> list[float | None]:
-        """A figure per ranker to sort by: the score, or the range of a bias study."""
-        return [f.score if f.range is None else f.range_deltas or f.range for f in self.row.cells.values() if f.n]
-
     def favours(self, alpha: float) -> dict[str, list[str]]:
         """Which name is favoured over which in a bias study, and by which rankers."""
         found: dict[str, list[str]] = {}
@@ -83,8 +78,9 @@ class Section:
 
     @property
     def spread(self) -> float:
-        """How far the rankers lie apart."""
-        known = [answer for answer in self.answers if answer is not None]
+        """How far the scores of the rankers lie apart, or the ranges of a bias study."""
+        found = [f.score if f.range is None else f.range_deltas or f.range for f in self.row.cells.values() if f.n]
+        known = [each for each in found if each is not None]
         return max(known) - min(known) if known else 0.0
 
 
@@ -101,7 +97,8 @@ def render(
     from whyrank.report import charts
 
     findings, record, shown = audit.findings, _EMPTY | audit.record, examples or {}
-    rankers, sweeps, several = views.rankers_of(findings), views.sweeps_of(audit.sweep), views.shared_names(findings)
+    rankers, sweeps = views.rankers_of(findings), views.sweeps_of(audit.sweep)
+    several = len({(f.study, f.collection) for f in findings}) > len({f.study for f in findings})
     names = words.short_names(rankers)
     sections = _sections(audit, shown, sweeps, several)
     full = [section for section in sections if section.groups or (section.row.n and not section.row.tied)]

@@ -105,12 +105,6 @@ def collections_of(findings: Iterable[Finding]) -> list[str]:
     return list(dict.fromkeys(finding.collection for finding in findings))
 
 
-def shared_names(findings: Iterable[Finding]) -> bool:
-    """Whether some study stands for several collections, so that its name does not say all."""
-    pairs = {(finding.study, finding.collection) for finding in findings}
-    return len(pairs) > len({study for study, _ in pairs})
-
-
 def delta_words(findings: Sequence[Finding]) -> list[tuple[str, str]]:
     """Each ranker and its delta in figures; several deltas where results of several runs were joined."""
     deltas = {ranker: {f.delta for f in findings if f.ranker == ranker} for ranker in rankers_of(findings)}
