@@ -22,6 +22,7 @@ import whyrank
 from explorer_server import HOSTILE, SCRIPT, explorer_of, served, slow
 from whyrank.explorer.jobs import Turns
 from whyrank.rankers import Setting, open_ranker
+from whyrank.tables import TermTable
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("fastapi", reason="the extra web is not installed")
@@ -208,6 +209,26 @@ def test_terms_stand_side_by_side(browser):
     assert SCRIPT in unescape(browser.get("/terms?term=x").text)
 
 
+def test_terms_are_found_and_shown_as_texts_write_them():
+    words = {"vehicl": "vehicle", "automobil": "auto"}
+    table = TermTable.from_codes(["vehicl"], ["automobil"], [0], [0], [0.5], words=words)
+    with served(replace(explorer_of(["bm25"]), tables={"stems": table})) as url, client(url) as browser:
+        for typed in ("vehicle", "Vehicle", "vehicl"):
+            shown = browser.get("/terms", params={"term": typed}).text
+            [both] = re.findall(r"<bdi>(\w+)</bdi></a> <bdi class=\"quiet\">(\w+)</bdi>", shown)
+            assert both == ("auto", "automobil")
+        assert browser.get("/terms?term=bicycle").text.count("none.") == 2
+
+
+def test_the_workbench_keeps_what_a_browser_typed(address):
+    with client(address) as one, client(address) as other:
+        one.post("/score", data=TEXTS | {"own": "tea, coffee", "start_a": B})
+        page = one.get("/workbench").text
+        assert texts_of(page) == TEXTS | {"start_a": B, "start_b": ""}
+        assert 'value="tea, coffee"' in page
+        assert texts_of(other.get("/workbench").text)["a"] != A
+
+
 def test_requests_from_elsewhere_are_refused(address, explorer):
     port = address.rpartition(":")[2]
     with httpx.Client(base_url=address) as other:
@@ -236,6 +257,13 @@ def test_requests_from_elsewhere_are_refused(address, explorer):
             assert other.get(path, headers={"Host": "far.example"}).status_code == 403
         assert other.get("/?token=right").status_code == 303
         assert other.get("/").status_code == 200
+        for origin, status in (
+            ("https://far.example", 200),
+            ("https://far.example:1", 403),
+            ("ftp://far.example", 403),
+        ):
+            answer = other.post("/score", data=TEXTS, headers={"Host": "far.example", "Origin": origin})
+            assert answer.status_code == status, "a proxy may add TLS"
 
 
 def test_charts_are_those_of_the_report(browser, explorer):
