@@ -252,6 +252,9 @@ def test_requests_from_elsewhere_are_refused(address, explorer):
         assert other.post("/score", content=iter([b"x" * 600_000] * 3), headers=own).status_code == 413
         assert other.post("/score", content=b"\xff\xfe", headers=own).status_code == 400
         assert other.get("/collected/add").status_code == 405
+        for path, status in (("/nothing", 404), ("/workbench?n=x", 422)):
+            answer = other.get(path)
+            assert (answer.status_code, "<h1>Not possible</h1>" in answer.text) == (status, True)
     with served(explorer, token="right") as far, httpx.Client(base_url=far) as other:
         for path in ("/", "/?token=wrong", "/static/style.css"):
             assert other.get(path, headers={"Host": "far.example"}).status_code == 403
@@ -359,6 +362,14 @@ def test_ctrl_c_ends_it_with_one_line(command):
     said = process.communicate(timeout=20)[1]
     assert process.returncode == 130
     assert said == "whyrank: stopped\n"
+
+
+def test_beyond_this_machine_the_address_has_its_name_and_a_token(command):
+    process = command("-r", "bm25", "--port", 0, "--host", "0.0.0.0")
+    name, port, token = re.search(r"http://(\S+):(\d+)/\?token=(\S+) ", process.stderr.readline()).groups()
+    assert name == socket.gethostname()
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}") as other:
+        assert [other.get(path).status_code for path in ("/", f"/?token={token}", "/workbench")] == [403, 303, 200]
 
 
 def test_ctrl_c_cancels_work_and_lets_its_batch_end(command, tmp_path):

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.exceptions import HTTPException as AnyHTTPException
 
 from whyrank.core import UnknownName, WhyrankError
 from whyrank.explain import Explanation
@@ -56,11 +58,15 @@ def make_app(explorer: Explorer, token: str | None = None) -> Guard:
             answer.headers.update({"HX-Retarget": "#message", "HX-Reswap": "innerHTML"})
         return answer
 
-    @app.exception_handler(HTTPException)
-    def wrong(request: Request, error: HTTPException) -> HTMLResponse:
+    @app.exception_handler(AnyHTTPException)
+    def wrong(request: Request, error: AnyHTTPException) -> HTMLResponse:
         answer = refuse(request, WhyrankError(error.detail))
         answer.status_code = error.status_code
         return answer
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> HTMLResponse:
+        return refuse(request, WhyrankError("a part of the address is no whole number"))
 
     @app.get("/static/{name}")
     def static(name: str) -> Response:
