@@ -50,6 +50,8 @@ def served(explorer, token=None):
         thread.start()
         while not server.started:
             time.sleep(0.01)
-        yield f"http://127.0.0.1:{made.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{made.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -35,13 +35,14 @@ def cells(out):
 
 
 def test_an_additive_ranker(whyrank):
-    query, text = "mercury melting", "Mercury melts at a point. Mercury!"
+    query, text = "mercury melting zork", "Mercury melts at a point. Mercury!"
     code, out, err = whyrank("explain", query, text, "-r", "bm25")
     [score] = open_ranker("bm25", Setting(open_collection("sample"))).score([query], [text])
     assert code == 0
     assert err == f"score {score:.6g} by bm25; collection sample\n"
     rows = {row[0]: row for row in cells(out) if row}
     assert [rows[term][2] for term in ("mercuri", "melt")] == ["mercuri", "melt"]
+    assert rows["zork"] == ["zork", "nothing"]
     assert float(rows["mercuri"][1]) + float(rows["melt"][1]) == pytest.approx(score, abs=2e-4)
 
 

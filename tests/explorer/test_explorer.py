@@ -22,6 +22,7 @@ import whyrank
 from explorer_server import HOSTILE, SCRIPT, explorer_of, served, slow
 from whyrank.explorer.jobs import Turns
 from whyrank.rankers import Setting, open_ranker
+from whyrank.tables import TermTable
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("fastapi", reason="the extra web is not installed")
@@ -208,6 +209,26 @@ def test_terms_stand_side_by_side(browser):
     assert SCRIPT in unescape(browser.get("/terms?term=x").text)
 
 
+def test_terms_are_found_and_shown_as_texts_write_them():
+    words = {"vehicl": "vehicle", "automobil": "auto"}
+    table = TermTable.from_codes(["vehicl"], ["automobil"], [0], [0], [0.5], words=words)
+    with served(replace(explorer_of(["bm25"]), tables={"stems": table})) as url, client(url) as browser:
+        for typed in ("vehicle", "Vehicle", "vehicl"):
+            shown = browser.get("/terms", params={"term": typed}).text
+            [both] = re.findall(r"<bdi>(\w+)</bdi></a> <bdi class=\"quiet\">(\w+)</bdi>", shown)
+            assert both == ("auto", "automobil")
+        assert browser.get("/terms?term=bicycle").text.count("none.") == 2
+
+
+def test_the_workbench_keeps_what_a_browser_typed(address):
+    with client(address) as one, client(address) as other:
+        one.post("/score", data=TEXTS | {"own": "tea, coffee", "start_a": B})
+        page = one.get("/workbench").text
+        assert texts_of(page) == TEXTS | {"start_a": B, "start_b": ""}
+        assert 'value="tea, coffee"' in page
+        assert texts_of(other.get("/workbench").text)["a"] != A
+
+
 def test_requests_from_elsewhere_are_refused(address, explorer):
     port = address.rpartition(":")[2]
     with httpx.Client(base_url=address) as other:
@@ -231,11 +252,21 @@ def test_requests_from_elsewhere_are_refused(address, explorer):
         assert other.post("/score", content=iter([b"x" * 600_000] * 3), headers=own).status_code == 413
         assert other.post("/score", content=b"\xff\xfe", headers=own).status_code == 400
         assert other.get("/collected/add").status_code == 405
+        for path, status in (("/nothing", 404), ("/workbench?n=x", 422)):
+            answer = other.get(path)
+            assert (answer.status_code, "<h1>Not possible</h1>" in answer.text) == (status, True)
     with served(explorer, token="right") as far, httpx.Client(base_url=far) as other:
         for path in ("/", "/?token=wrong", "/static/style.css"):
             assert other.get(path, headers={"Host": "far.example"}).status_code == 403
         assert other.get("/?token=right").status_code == 303
         assert other.get("/").status_code == 200
+        for origin, status in (
+            ("https://far.example", 200),
+            ("https://far.example:1", 403),
+            ("ftp://far.example", 403),
+        ):
+            answer = other.post("/score", data=TEXTS, headers={"Host": "far.example", "Origin": origin})
+            assert answer.status_code == status, "a proxy may add TLS"
 
 
 def test_charts_are_those_of_the_report(browser, explorer):
@@ -331,6 +362,14 @@ def test_ctrl_c_ends_it_with_one_line(command):
     said = process.communicate(timeout=20)[1]
     assert process.returncode == 130
     assert said == "whyrank: stopped\n"
+
+
+def test_beyond_this_machine_the_address_has_its_name_and_a_token(command):
+    process = command("-r", "bm25", "--port", 0, "--host", "0.0.0.0")
+    name, port, token = re.search(r"http://(\S+):(\d+)/\?token=(\S+) ", process.stderr.readline()).groups()
+    assert name == socket.gethostname()
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}") as other:
+        assert [other.get(path).status_code for path in ("/", f"/?token={token}", "/workbench")] == [403, 303, 200]
 
 
 def test_ctrl_c_cancels_work_and_lets_its_batch_end(command, tmp_path):

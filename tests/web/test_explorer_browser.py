@@ -161,11 +161,13 @@ def test_what_is_typed_and_clicked_before_an_answer_comes_counts(opened, explore
 
 def test_what_is_said_stays_until_something_else_is_done(opened):
     page = opened("/workbench")
+    page.set_viewport_size({"width": 390, "height": 600})
     message = page.locator("#message")
     type_in(page, query="car", a="small", b="")
     page.select_option("#edit", "case-fold")
     page.click("text=Apply to A")
     expect(message).to_contain_text("does not change this text")
+    expect(message).to_be_in_viewport()
     type_in(page, a="SMALL")
     expect(message).to_be_empty()
     page.route("**/edit/a", lambda route: route.abort())

@@ -150,7 +150,8 @@ def _show_partners(matrix: ScoreMatrix, top: int) -> None:
     for row in rows:
         given = [f"{word(each['document_term'])} {shown(each['gives'])}" for each in row["document_terms"]]
         given += [f"{name} {shown(row[name])}" for name in ("rest", "background") if row[name]]
-        print(printable(f"{word(row['query_term']):{wide}}  {_signed(row['adds']):>10}  {', '.join(given)}".rstrip()))
+        shares = ", ".join(given) or "nothing"
+        print(printable(f"{word(row['query_term']):{wide}}  {_signed(row['adds']):>10}  {shares}"))
     print("" if additive else "\nper cent of P(q|D), the probability of the query term in this text")
 
 

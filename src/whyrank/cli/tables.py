@@ -39,21 +39,18 @@ class ShowCommand:
     def run(self) -> None:
         """Print."""
         from whyrank.tables import open_table, short
-        from whyrank.text.steps import lower
 
         opened = open_table(self.table, check=True)
         if not self.terms:
             _show_whole(opened, self.show, self.json)
             say(f"{plural(len(opened), 'entry', 'entries')}: {self.table}")
             return
-        known = {**opened.query_numbers, **opened.doc_numbers}
-        stems = {lower(text): stem for stem, text in opened.words.items()}
-        forms = [(term, lower(term), stems.get(lower(term), term)) for term in self.terms]
-        terms = [next((each for each in spelled if each in known), spelled[0]) for spelled in forms]
-        for term in terms:
-            if term not in known:
-                raise UnknownName("term", term, _alike(term, known))
-        found = {term: opened.neighbours(term, self.show) for term in terms}
+        found = {}
+        for text in self.terms:
+            term = opened.term(text)
+            if term is None:
+                raise UnknownName("term", text, _alike(text, {**opened.query_numbers, **opened.doc_numbers}))
+            found[term] = opened.neighbours(term, self.show)
         if self.json:
             sides = {
                 term: {

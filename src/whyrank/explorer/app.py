@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.exceptions import HTTPException as AnyHTTPException
 
 from whyrank.core import UnknownName, WhyrankError
 from whyrank.explain import Explanation
@@ -56,11 +58,15 @@ def make_app(explorer: Explorer, token: str | None = None) -> Guard:
             answer.headers.update({"HX-Retarget": "#message", "HX-Reswap": "innerHTML"})
         return answer
 
-    @app.exception_handler(HTTPException)
-    def wrong(request: Request, error: HTTPException) -> HTMLResponse:
+    @app.exception_handler(AnyHTTPException)
+    def wrong(request: Request, error: AnyHTTPException) -> HTMLResponse:
         answer = refuse(request, WhyrankError(error.detail))
         answer.status_code = error.status_code
         return answer
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> HTMLResponse:
+        return refuse(request, WhyrankError("a part of the address is no whole number"))
 
     @app.get("/static/{name}")
     def static(name: str) -> Response:
@@ -113,7 +119,8 @@ def _add_findings(app: FastAPI, explorer: Explorer, page: Pages) -> None:
     @app.get("/terms")
     def terms(term: str = "") -> HTMLResponse:
         wanted = term.strip()[:200]
-        found = {name: table.neighbours(wanted, TERMS) for name, table in explorer.tables.items()} if wanted else {}
+        known = {name: (table, table.term(wanted)) for name, table in explorer.tables.items() if wanted}
+        found = {name: (table, table.neighbours(own or wanted, TERMS)) for name, (table, own) in known.items()}
         return page("terms.html.j2", term=wanted, found=found)
 
 
@@ -121,19 +128,20 @@ def _add_workbench(app: FastAPI, explorer: Explorer, page: Pages) -> None:
     """Texts that one types, picks and edits."""
 
     @app.get("/workbench")
-    def workbench(study: str = "", ranker: str = "", n: int = 0) -> HTMLResponse:
-        texts = Texts()
+    def workbench(session: Own, study: str = "", ranker: str = "", n: int = 0) -> HTMLResponse:
+        texts = session.texts or Texts()
         if study:
             found = explorer.examples(study, ranker)
             if not 0 <= n < len(found):
                 raise WhyrankError(f"{study} has no example {n} of {ranker}")
             texts = Texts.fresh(found[n].query, *(text.text for text in found[n].texts[:2]))
-        elif explorer.collection.queries:
+        elif session.texts is None and explorer.collection.queries:
             texts = explorer.pick_query(texts, next(iter(explorer.collection.queries)))
         return page("workbench.html.j2", texts=texts)
 
     @app.post("/score")
-    def score(texts: Typed) -> HTMLResponse:
+    def score(texts: Typed, session: Own) -> HTMLResponse:
+        session.texts = texts  # who comes back to the workbench finds them
         offers = explorer.offers(texts)
         both = (("A", texts.a, texts.start_a), ("B", texts.b, texts.start_b))
         changed = [(name, compared(now, before)) for name, now, before in both if before and now != before]

@@ -83,7 +83,8 @@ class Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if self.token is None and host.rpartition(":")[0] not in LOCAL and host not in LOCAL:
             return f"Host {host!r} is not this machine"
-        if (origin is not None or method not in ("GET", "HEAD")) and origin != f"http://{host}":
+        own = (f"http://{host}", f"https://{host}")  # a proxy may add TLS
+        if (origin is not None or method not in ("GET", "HEAD")) and origin not in own:
             return f"Origin {origin or 'nowhere'!r} is not the explorer"
         return ""
 

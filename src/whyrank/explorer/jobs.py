@@ -6,10 +6,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from secrets import token_urlsafe
 from threading import Condition, Lock, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whyrank.core import WhyrankError, name_of
 from whyrank.studies import Pair
+
+if TYPE_CHECKING:
+    from whyrank.explorer.live import Texts
 
 BROWSERS = 1_000  # whose collected contrasts are kept
 JOBS = 8  # of one browser that are kept; the oldest is cancelled for another one
@@ -115,9 +118,10 @@ class TakingTurns:
 
 
 class Session:
-    """What one browser collected, and the work that it started."""
+    """What one browser typed last and collected, and the work that it started."""
 
     def __init__(self) -> None:
+        self.texts: Texts | None = None
         self.collected: list[Pair] = []
         self.jobs: dict[str, Job] = {}
 

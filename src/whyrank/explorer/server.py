@@ -38,7 +38,8 @@ def serve(explorer: Explorer, made: socket.socket, host: str, tell: Callable[[st
     except ImportError:
         raise MissingExtra("explore", "web") from None
     token = None if host in LOCAL else token_urlsafe(24)
-    port, name = made.getsockname()[1], f"[{host}]" if ":" in host else host
+    shown = socket.gethostname() if host in ("0.0.0.0", "::") else host  # others find this machine by its name
+    port, name = made.getsockname()[1], f"[{shown}]" if ":" in shown else shown
     address = f"http://{name}:{port}/" + (f"?token={token}" if token else "")
     settings = uvicorn.Config(
         app := make_app(explorer, token), log_level="error", access_log=False, ws="none", server_header=False,

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from whyrank.core import Codes, Flags, Ints, NonNegative, Share, Whole, WhyrankError, check
 from whyrank.tables.parts import ArrowTerms, check_entries, check_numbers, check_shapes, check_terms
+from whyrank.text.steps import lower
 
 if TYPE_CHECKING:
     from whyrank.tables.difference import TableDifference
@@ -186,6 +187,13 @@ class TermTable:
     def word(self, term: str) -> str:
         """The word that texts write for a term; the term itself where that is not known."""
         return self.words.get(term, term)
+
+    def term(self, text: str) -> str | None:
+        """The term for a text, if there is one: the text, in lower case, or the stem that texts write so."""
+        low = lower(text)
+        stems = (stem for stem, word in self.words.items() if lower(word) == low)
+        known = (each for each in (text, low, *stems) if each in self.query_numbers or each in self.doc_numbers)
+        return next(known, None)
 
     def row_numbers(self) -> Codes:
         """The number of each entry's query term."""
