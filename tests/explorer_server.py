@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from contextlib import contextmanager
 from threading import Thread
@@ -45,7 +44,6 @@ def served(explorer, token=None):
     uvicorn = pytest.importorskip("uvicorn", reason="the extra web is not installed")
     from whyrank.explorer import bind, make_app
 
-    out = sys.stdout
     server = uvicorn.Server(uvicorn.Config(make_app(explorer, token), log_level="error", ws="none"))
     with bind("127.0.0.1", 0) as made:
         thread = Thread(target=server.run, kwargs={"sockets": [made]})
@@ -55,4 +53,3 @@ def served(explorer, token=None):
         yield f"http://127.0.0.1:{made.getsockname()[1]}"
         server.should_exit = True
         thread.join()
-    sys.stdout = out  # batches that several threads score at once may leave standard error in its place

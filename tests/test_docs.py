@@ -7,10 +7,12 @@ it prints. Classes named `Test...` in a block are contract tests, and run too.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import importlib
 import json
 import os
+import pty
 import re
 import shlex
 import subprocess
@@ -56,9 +58,14 @@ NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 NOTEBOOKS = sorted((DOCS / "tutorials").glob("*.ipynb"))
 MANUAL = [page for page in PAGES if DOCS in page.parents]
 SHORT = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *MANUAL]
+COMMON = set(
+    re.findall(r"\w+", "API CPU CSV CUDA GB GPU HTML IBM JSON JSONL ONNX PDF PNG SHA SSH SVG TLS TSV URL UTF")
+)
 STUDIES = (axioms, bias_filters, bias_studies, characteristics, edits, pair_layouts, probes, query_strategies)
 REGISTRIES = (*STUDIES, analyzers, collections, networks, rankers, table_learners)
 _BLOCK = re.compile(r"^<!-- (run|prints) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SHOWN = re.compile(r"^(<!-- not run -->\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TIME = re.compile(r"\d+ s\b(?: \([\d,]+ pairs/s\))?")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)|<(?:img|source)[^>]*?\bsrc(?:set)?=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
@@ -167,7 +174,9 @@ def test_a_page_is_short(page):
     assert len(page.read_text(encoding="utf-8").splitlines()) <= 150
 
 
-@pytest.mark.parametrize("page", [*SHORT, *NOTEBOOKS], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*SHORT, *NOTEBOOKS, *(ROOT / "experiments").glob("*.md")], ids=lambda page: page.name
+)
 def test_sentences_are_short(page):
     """At most thirty words from one full stop to the next, in a cell of a table too; headings and code do not count."""
     text = re.sub(r"^(?:#|!\[|:|<!--).*$", "\n", _FENCED.sub("\n\n", text_of(page)), flags=re.MULTILINE)
@@ -187,32 +196,87 @@ def test_words_in_italics_are_in_the_glossary(page):
     assert [word for word in words if not {word, word[:-1], f"{word[:-3]}y"} & known] == ["italics"]
 
 
+@pytest.mark.parametrize("page", [ROOT / "README.md", *MANUAL, *NOTEBOOKS], ids=lambda page: page.name)
+def test_abbreviations_are_in_the_glossary(page):
+    """But for those that everybody knows, names of axioms, and what stands in code, formulas and references."""
+    text = re.split(r"^## (?:Read more|References)$", _FENCED.sub("", text_of(page)), flags=re.MULTILINE)[0]
+    text = re.sub(r"`[^`]+`|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)]*\)", "", text, flags=re.DOTALL)
+    known = set(re.findall(r"\w+", " ".join([(DOCS / "glossary.md").read_text(encoding="utf-8"), *axioms.names()])))
+    assert sorted(set(re.findall(r"\b[A-Z]{2,}\b", text)) - known - COMMON) == []
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path) -> dict[str, str]:
+    """The environment of somebody who has whyrank on the path, and nothing in the cache."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "whyrank").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m whyrank.cli.main "$@"\n')
+    (tmp_path / "bin" / "whyrank").chmod(0o755)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "WHYRANK_CACHE": str(tmp_path / "cache")}
+
+
 @pytest.mark.slow
-def test_the_quickstart_runs_as_printed(tmp_path):
+def test_the_quickstart_runs_as_printed(tmp_path, newcomer):
     """A newcomer's path: eight commands at most; what the page quotes of their output is what they print."""
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", (DOCS / "quickstart.md").read_text(encoding="utf-8"), re.M | re.S)
     (_, install), *rest = blocks
     assert install.startswith("$ pip install ")
     assert len([kind for kind, _ in blocks if kind != "text"]) <= 8
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "whyrank").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m whyrank.cli.main "$@"\n')
-    (tmp_path / "bin" / "whyrank").chmod(0o755)
-    path = {
-        **os.environ,
-        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
-        "WHYRANK_CACHE": str(tmp_path / "cache"),
-    }
     printed: list[list[str]] = []
     for kind, block in rest:
         if kind == "text":
             assert [line for line in block.splitlines() if line.split() not in printed] == []
             continue
         done = subprocess.run(
-            ["bash", "-ec", block], cwd=tmp_path, env=path, capture_output=True, text=True, check=False
+            ["bash", "-ec", block], cwd=tmp_path, env=newcomer, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         printed = [line.split() for line in done.stdout.splitlines()]
     assert (tmp_path / "report" / "report.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in MANUAL if "\n$ whyrank" in page.read_text("utf-8")], ids=str)
+def test_commands_print_what_the_page_shows(page, tmp_path, newcomer):
+    """On a terminal of 108 columns, but for times; `...` stands for lines that the page leaves out.
+
+    A block that begins with the name of a file in a comment is that file.
+    """
+    environment = {**newcomer, "WHYRANK_CACHE": str(tmp_path.parent / "cache")}
+    for left_out, kind, block in _SHOWN.findall(page.read_text(encoding="utf-8")):
+        if left_out:
+            continue
+        if named := re.match(r"# ([\w.]+\.(?:py|yaml))\n", block):
+            (tmp_path / named[1]).write_text(block, encoding="utf-8")
+        commands = re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+        for command, shown in commands if kind == "console" else [(block, "")] * (kind == "sh"):
+            code, text = on_a_terminal(command, tmp_path, environment)
+            assert code == 0, text
+            printed = words_of(text)
+            assert [part for part in f"\n{shown}".split("\n...") if words_of(part) not in printed] == [], command
+
+
+def on_a_terminal(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str]:
+    """The exit code of a command, and what it prints."""
+    ours, theirs = pty.openpty()
+    environment = {**environment, "COLUMNS": "108", "TERM": "xterm", "NO_COLOR": "1"}
+    with subprocess.Popen(
+        ["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+    ) as running:
+        os.close(theirs)
+        printed = b""
+        with contextlib.suppress(OSError):  # the end of the last program on the terminal
+            while part := os.read(ours, 65536):
+                printed += part
+        os.close(ours)
+    return running.returncode, printed.decode("utf-8")
+
+
+def words_of(text: str) -> str:
+    """The words with single blanks between, without times, rules, progress and what steers a terminal."""
+    text = re.sub(r"\x1b\[\?25l.*?\x1b\[\?25h", "", text, flags=re.DOTALL)  # progress hides the cursor
+    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]|─+", "", text)
+    return " ".join(["", *_TIME.sub("TIME", text).split(), ""])
 
 
 def test_the_citation_is_of_this_version():

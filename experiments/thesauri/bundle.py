@@ -1,12 +1,17 @@
-"""The tables of the package from those beside this file: Porter stems, each with its most frequent word.
+"""The two tables of the package: what a ranker says of single words.
 
-    python bundle.py DATA --out FOLDER [--least 5] [--top 30] [--threshold 0.3] [--scale 0.4]
+    python bundle.py DATA MINILM --out FOLDER
 
-DATA holds the fifteen collections that the vocabulary came from. Both analyzers cut, lower and drop words alike; only
-their stems differ. So each Krovetz stem becomes the Porter stem of its most frequent word. Of entries that become
-one, the largest weight stays; entries of a stem with itself go. Words that occur fewer than `--least` times go, and
-with them most that web pages glued together; so do those with anything but letters and digits. Weights are multiplied
-by `--scale`, so that a related word counts well below the word itself, and rounded to 1/1024.
+DATA holds the collections of COLLECTIONS, MINILM is the folder of all-MiniLM-L6-v2. Words with a letter that occur
+LEAST times or more are taken together by their stem under the analyzer `lucene`; their most frequent form stands for
+them. The QUERIES most frequent stems are query terms t. Each ranker scores the NEAR nearest stems d as texts for the
+query t. Nearness is (cosine - 0.2) * occurrences ** 0.2, by MiniLM. An entry weighs
+
+    FACTOR * (s(t, d) - m(t) - p(d)) / (s(t, t) - m(t) - p(t)), between 0 and FACTOR,
+
+where s is the score, m(t) the median score of RANDOM stems for the query t, and p(d) the mean of s(q, d) - m(q) over
+RANDOM query terms q: how far d lies above other texts whatever the query is. So t itself would have FACTOR, and most
+stems 0. The TOP heaviest entries of a query term stay; weights are rounded to 1/128.
 """
 
 import argparse
@@ -15,65 +20,93 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
+from whyrank.core import Ranker
 from whyrank.data import open_collection
-from whyrank.tables import TermTable, count_words, open_table, surface_words
+from whyrank.rankers import open_ranker
+from whyrank.tables import TermTable, count_words, surface_words
 from whyrank.text import analyzers
 
-NAMES = {"cross-bundled": "bundled", "minilm": "bundled-minilm"}
-HERE = Path(__file__).parent
-ANALYZERS = {name: analyzers.create(name) for name in ("krovetz", "lucene")}
+COLLECTIONS = ["msmarco_dl19", "msmarco_dl21", "scifact:test", "boolq_dev", "xquad_en", "pubmedqa", "medquad:train",
+               "wikiqa:train", "trecqa:train", "liveqa_med2017"]  # fmt: skip
+LEAST, QUERIES, NEAR, RANDOM, FACTOR, TOP = 5, 10_000, 120, 30, 0.5, 50
+ENGLISH = analyzers.create("lucene")
 
 
 @cache
-def term_of(analyzer: str, word: str) -> str:
-    """The one term that an analyzer makes of a word, else nothing."""
-    terms = ANALYZERS[analyzer].terms(word)
+def stem(word: str) -> str:
+    """What the analyzer makes of a word; "" where that is not one term."""
+    terms = ENGLISH.terms(word)
     return terms[0] if len(terms) == 1 else ""
 
 
-def bundle(table: TermTable, counts: Counter[str], top: int, threshold: float, scale: float) -> TermTable:
-    """A table of Krovetz stems as one of Porter stems with words."""
-    word = surface_words(counts, lambda text: term_of("krovetz", text))
-    forms = surface_words(counts, lambda text: term_of("lucene", text))
-    stem = {term: term_of("lucene", word[term]) for term in {*table.query_terms, *table.doc_terms} & word.keys()}
-    best: dict[tuple[str, str], float] = {}
-    for query_term, doc_term, weight in table.rows():
-        pair = stem.get(query_term, ""), stem.get(doc_term, "")
-        if all(pair) and pair[0] != pair[1] and weight >= threshold:
-            best[pair] = max(round(weight * scale * 1024) / 1024, best.get(pair, 0.0))
-    queries, docs = zip(*best, strict=True)
-    facts = {name: table.facts[name] for name in ("learner", "target", "ranker", "network", "collections")}
-    made = TermTable.from_triples(
-        queries, docs, [*best.values()], analyzer="lucene", **facts, made_from=table.digest, scale=scale
-    )
-    made = made.prune(threshold * scale, top).compact()
-    words = {term: forms[term] for term in dict.fromkeys((*made.query_terms, *made.doc_terms)) if forms[term] != term}
-    return replace(made, words=words)
+def frequent_stems(data: Path) -> tuple[list[str], list[str], np.ndarray]:
+    """All stems, the most frequent first, with the word that stands for each and how often they occur."""
+    counts, lowered, totals = Counter[str](), Counter[str](), Counter[str]()
+    for name in COLLECTIONS:
+        collection = open_collection(f"{data}/{name}")
+        counts += count_words(dict.fromkeys([*collection.docs.values(), *collection.queries.values()]))
+    for word, n in counts.items():
+        lowered[word.lower()] += n
+    kept = {w: n for w, n in counts.items() if w.isalnum() and not w.isdigit() and lowered[w.lower()] >= LEAST}
+    for word, n in kept.items():
+        totals[stem(word)] += n
+    words = surface_words(Counter(kept), stem)
+    stems = [term for term, _ in totals.most_common() if term]
+    return stems, [words[term] for term in stems], np.array([totals[term] for term in stems])
+
+
+def nearest(model: str, words: list[str], occurrences: np.ndarray) -> np.ndarray:
+    """For each query term the numbers of its nearest stems, itself left out."""
+    from sentence_transformers import SentenceTransformer
+
+    vectors = SentenceTransformer(model).encode(words, normalize_embeddings=True, batch_size=256)
+    nearness = (vectors[:QUERIES] @ vectors.T - 0.2) * occurrences**0.2
+    np.fill_diagonal(nearness, -np.inf)
+    return np.argpartition(-nearness, NEAR, axis=1)[:, :NEAR]
+
+
+def weigh(ranker: Ranker, words: list[str], near: np.ndarray) -> np.ndarray:
+    """The weight of each query term and each of its nearest stems."""
+
+    def score(queries: np.ndarray, texts: np.ndarray) -> np.ndarray:
+        asked, told = np.broadcast_arrays(queries, texts)
+        given = [[words[i] for i in side.ravel()] for side in (asked, told)]
+        return np.asarray(ranker.score(*given)).reshape(asked.shape)
+
+    rng, terms = np.random.default_rng(0), np.arange(QUERIES)[:, None]
+    middle = np.median(score(terms, rng.integers(len(words), size=(QUERIES, RANDOM))), axis=1)
+    drawn = rng.integers(QUERIES, size=(len(words), RANDOM))
+    above = (score(drawn, np.arange(len(words))[:, None]) - middle[drawn]).mean(axis=1)
+    gain = score(terms, np.hstack([terms, near])) - middle[:, None] - above[np.hstack([terms, near])]
+    return FACTOR * np.clip(gain[:, 1:] / gain[:, :1], 0, 1)
 
 
 def main() -> None:
     """Write both tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
+    parser.add_argument("minilm")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--least", type=int, default=5)
-    parser.add_argument("--top", type=int, default=30)
-    parser.add_argument("--threshold", type=float, default=0.3)
-    parser.add_argument("--scale", type=float, default=0.4)
     given = parser.parse_args()
-    tables = {name: open_table(HERE / f"{source}.parquet") for source, name in NAMES.items()}
-    counts = Counter[str]()
-    for name in tables["bundled"].facts["collections"]:
-        collection = open_collection(f"{given.data}/{name}")
-        counts += count_words(dict.fromkeys([*collection.docs.values(), *collection.queries.values()]))
-    totals = Counter[str]()
-    for word, n in counts.items():
-        totals[word.lower()] += n
-    frequent = Counter({w: n for w, n in counts.items() if w.isalnum() and totals[w.lower()] >= given.least})
-    for name, table in tables.items():
-        made = bundle(table, frequent, given.top, given.threshold, given.scale)
-        made.save(given.out / f"{name}.parquet")
-        print(f"{name}: {made}, {(given.out / f'{name}.parquet').stat().st_size:,} bytes, digest {made.digest}")
+    stems, words, occurrences = frequent_stems(given.data)
+    near = nearest(given.minilm, words, occurrences)
+    surface = {term: word for term, word in zip(stems, words, strict=True) if term != word}
+    hub = "sentence-transformers/all-MiniLM-L6-v2"
+    rankers = {"bundled": ("cross:bundled", "cross:bundled"), "bundled-minilm": (f"bi:{hub}", f"bi:{given.minilm}")}
+    rows = np.repeat(np.arange(QUERIES), NEAR)
+    for name, (target, spec) in rankers.items():
+        ranker = open_ranker(f"{spec}(precision=fast)")
+        weights = np.round(weigh(ranker, words, near) * 128) / 128
+        facts = {"learner": "single words", "target": target, "ranker": repr(ranker).replace(given.minilm, hub)}
+        facts |= {"analyzer": "lucene", "collections": COLLECTIONS}
+        table = TermTable.from_codes(stems[:QUERIES], stems, rows, near.ravel(), weights.ravel(), facts)
+        table = table.prune(1 / 128, TOP).compact()
+        known = {*table.query_terms, *table.doc_terms}
+        table = replace(table, words={term: word for term, word in surface.items() if term in known})
+        table.save(given.out / f"{name}.parquet")
+        print(f"{name}: {table}, {(given.out / f'{name}.parquet').stat().st_size:,} bytes, digest {table.digest}")
 
 
 if __name__ == "__main__":

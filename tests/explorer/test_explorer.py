@@ -316,6 +316,14 @@ def command(tmp_path):
         process.communicate()
 
 
+def until(happens, seconds=30):
+    """Wait for something to happen."""
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def test_ctrl_c_ends_it_with_one_line(command):
     process = command("-r", "bm25", "--port", 0)
     assert "the explorer is at http://127.0.0.1:" in process.stderr.readline()
@@ -323,6 +331,28 @@ def test_ctrl_c_ends_it_with_one_line(command):
     said = process.communicate(timeout=20)[1]
     assert process.returncode == 130
     assert said == "whyrank: stopped\n"
+
+
+def test_ctrl_c_cancels_work_and_lets_its_batch_end(command, tmp_path):
+    """A process that ends while a thread is in the middle of torch is aborted."""
+    lines = [
+        "open('begun', 'w')",
+        "time.sleep(3)",
+        "open('ended', 'a').write('x')",
+        "return [len(doc) for doc in docs]",
+    ]
+    (tmp_path / "mine.py").write_text("import time\ndef rank(queries, docs):\n    " + "\n    ".join(lines))
+    process = command("-r", "python:mine.py:rank", "--port", 0)
+    address = re.search(r"http://\S+(?=/)", process.stderr.readline())[0]
+    with client(address) as browser:
+        until((tmp_path / "ended").exists)  # it is warm
+        (tmp_path / "begun").unlink()
+        assert browser.post("/explain/both", data=TEXTS | {"ranker": "python:mine.py:rank"}).status_code == 200
+        until((tmp_path / "begun").exists)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=20)[1]
+    assert (process.returncode, said) == (130, "whyrank: stopped\n")
+    assert (tmp_path / "ended").read_text() == "xx"
 
 
 def test_a_port_in_use_is_an_error_in_one_line(whyrank):

@@ -109,7 +109,9 @@ def test_a_table_in_the_report(tmp_path):
 def test_fidelity_is_over_the_texts_that_both_rankers_scored(audit, tmp_path):
     found = audit.fidelity["longer"]
     assert list(audit.fidelity) == ["longer"]
-    for query, texts in audit.scores["toy0"].items():
+    listed = {query: texts for query, texts in audit.scores["toy0"].items() if len(texts) >= 5}
+    assert list(found.queries) == list(listed)
+    for query, texts in listed.items():
         assert texts.keys() == audit.scores["longer"][query].keys()
         np.testing.assert_allclose(list(texts.values()), PLANTED.score([query] * len(texts), list(texts)))
         expected = np.corrcoef(list(texts.values()), [len(text) for text in texts])[0, 1]
@@ -126,7 +128,7 @@ def test_fidelity_is_over_the_texts_that_both_rankers_scored(audit, tmp_path):
             float(f"{score - np.mean(list(texts.values())):.4g}"),
             float(f"{len(text) - np.mean([*map(len, texts)]):.4g}"),
         )
-        for texts in audit.scores["toy0"].values()
+        for texts in listed.values()
         for text, score in texts.items()
     }
     assert len(points) > 20
@@ -134,6 +136,38 @@ def test_fidelity_is_over_the_texts_that_both_rankers_scored(audit, tmp_path):
     assert f"is {np.nanmean(found.values['pearson']):.2f} for longer".replace("-", "−") in (
         tmp_path / "out" / "report.html"
     ).read_text(encoding="utf-8")
+
+
+def test_fidelity_leaves_out_queries_of_a_few_texts():
+    """The two texts of a pair correlate by -1 or 1, so the mean over many pairs would hide that over lists."""
+    pairs, both = (
+        whyrank.audit(["bm25", "ql"], "sample", studies, limit=400, delta=0)
+        for studies in ("transferred/paraphrase", ["transferred/paraphrase", "matched/length|relevance"])
+    )
+    assert pairs.fidelity == {}
+    found, texts = both.fidelity["ql"], both.scores["ql"]
+    assert min(found.documents) >= 5
+    assert set(found.queries) == {query for query, docs in texts.items() if len(docs) >= 5} < set(texts)
+    assert np.nanmean(found.values["pearson"]) > 0.5
+
+
+def test_fidelity_of_all_rankers_is_over_the_same_queries():
+    """A mean over queries for which another ranker has none would say nothing of the two."""
+
+    def blind(queries, docs):
+        return [0.0 if query == "cats" else float(len(doc)) for query, doc in zip(queries, docs, strict=True)]
+
+    def constant(queries, docs):
+        return [1.0] * len(docs)
+
+    docs = [{"id": str(i), "text": f"cats and dogs {'purr ' * i}"} for i in range(5)]
+    judged = [{"query": query, "doc_id": str(i), "score": i % 2} for query in ("cats", "dogs") for i in range(5)]
+    shop = whyrank.Collection.from_frames(docs, [{"query": "cats"}, {"query": "dogs"}], judged)
+    found = whyrank.audit(["bm25", "ql", blind, constant], shop, "matched/length|relevance", delta=0, tolerance=1.0)
+    assert {ranker: list(each.queries) for ranker, each in found.fidelity.items()} == {
+        "ql": ["dogs"],
+        "blind": ["dogs"],
+    }
 
 
 def test_the_report_has_rows_of_the_table_for_words_of_queries(tmp_path):

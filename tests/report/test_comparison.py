@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
@@ -15,7 +15,8 @@ from report_samples import NASTY
 import whyrank
 from toy_bias import BRANDS, Toy, toy_collection
 from whyrank.core import UnknownName, WhyrankError
-from whyrank.report import behaviour_card, plain
+from whyrank.report import behaviour_card, check_rules, plain
+from whyrank.report.gate import Rule
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS[:4])},head=car)"
 SHUFFLED = "edited/shuffle-words"
@@ -82,6 +83,16 @@ def test_a_stronger_bias_is_named_first(cars):
     assert re.search(r", by 3\.\d rank steps; toy1 \(first audit\) by 1\.\d\.$", line)
 
 
+def test_without_ties_a_sentence_counts_the_pairs_that_obey():
+    """The shares of both texts move as far then, and rounding must not choose between them."""
+    worse = whyrank.audit(Reader(0.0), "sample", "axiom/TFC1", limit=50)
+    [row] = whyrank.audit("bm25", "sample", "axiom/TFC1", limit=50).compare(worse).studies
+    kept = round(100 * worse["axiom/TFC1"].findings[0].positive / 50)
+    assert kept < 100
+    assert f"prefers the one with more query words in {kept}% of 50 pairs" in row.text
+    assert row.text.endswith("; bm25 in 100%.")
+
+
 def test_folders_give_the_same_as_memory(cars, tmp_path):
     for name, audit in zip(("old", "new"), cars, strict=True):
         audit.save(tmp_path / name)
@@ -120,6 +131,16 @@ def test_without_a_contrast_in_common_a_study_is_not_compared(cars):
     assert "only in second audit: edited/case-fold" in found.notes
     with pytest.raises(WhyrankError, match="no study in common"):
         whyrank.compare(cars[0], whyrank.audit(Toy(1), toy_collection(), "edited/case-fold", delta=0.5))
+
+
+def test_a_study_that_the_second_audit_lacks_fails_a_rule_on_drift(cars):
+    """An audit in which a study was forgotten must not pass the gate."""
+    fewer = replace(cars[1], findings=[f for f in cars[1] if f.study != SHUFFLED])
+    found = whyrank.compare(cars[0], fewer)
+    assert found.uncompared == ((SHUFFLED, "second audit does not have it"),)
+    gate = check_rules([Rule.of("drift", "at most 9")], fewer, found)
+    assert [(check.study, check.passed) for check in gate.checks] == [(SHUFFLED, False), ("edited/typos", True)]
+    assert check_rules([Rule.of("drift edited/typos", "at most 9")], fewer, found).passed
 
 
 def test_measures_alone_are_no_comparison_of_behaviour():

@@ -16,7 +16,7 @@ def chosen(diffs, queries, symmetric=False):
     scores = np.column_stack([np.array(diffs, dtype=float), np.zeros(len(diffs))])
     answer = toy_answer(ToyStudy(symmetric=symmetric), contrasts=Contrasts.from_pairs(pairs), scores=scores)
     found = choose(answer.contrasts, answer.reading)
-    return [[int(example.texts[0].id) for example in end] for end in (found.high, found.low)]
+    return [[int(max(text.id for text in example.texts)) for example in end] for end in (found.high, found.low)]
 
 
 def test_non_finite_and_zero_differences_are_no_examples():
@@ -25,6 +25,14 @@ def test_non_finite_and_zero_differences_are_no_examples():
 
 def test_a_symmetric_study_has_one_end():
     assert chosen([1, -5, 3], [0, 1, 2], symmetric=True) == [[1, 2, 0], []]
+
+
+def test_the_favoured_text_of_a_symmetric_study_comes_first():
+    contrasts = Contrasts.from_pairs([Pair("q0", ("Ford", "Volvo")), Pair("q1", ("Volvo", "Ford"))])
+    answer = toy_answer(ToyStudy(symmetric=True), contrasts=contrasts, scores=[[1.0, 5.0], [4.0, 1.0]])
+    found = choose(answer.contrasts, answer.reading)
+    assert [[text.text for text in example.texts] for example in found.high] == [["Volvo", "Ford"]] * 2
+    assert [example.texts[0].score for example in found.high] == [5.0, 4.0]
 
 
 @given(st.lists(st.tuples(st.floats(-9, 9), st.integers(0, 4)), min_size=1, max_size=30))

@@ -103,7 +103,7 @@ class TestReport:
         assert "Brands and names" in [data for tag, data in page.texts if tag == "h3"]
         assert page.all("span", **{"class": "favours"})
         for words in (
-            "BM25 9 7 0.7 † 3.5 rose sage 0.6 <0.001 <0.001 2 of 3 1 of 3", "rose 1.3 [0.3, 2.3] 0.3 † [0.2, 0.4] 1.5 1 0.010 0.010 – 3",
+            "BM25 0.7 † 3.5 rose sage 0.6 <0.001 <0.001 2 of 3 1 of 3 9 7", "rose 1.3 [0.3, 2.3] 0.3 † [0.2, 0.4] 1.5 1 0.010 0.010 – 3",
             "rose sage 0.7 † [0.6, 0.8] 3.5 0.001 0.010", "mean score count – 3 +0.75 [0.5, 0.9] 0.012 – +0.80",
             "9 templates kept; left out by one-value 4; not drawn 1,500; 2 without a finite score for some value.",
             "7 independent templates: few.", "100 pairs from 20 independent templates", "omnibus", "BM25: all 3 values",

@@ -64,7 +64,8 @@ HEADLINES = [
     ),
     (
         [broken_axiom(), broken_axiom(ranker="ql", neutral=100, positive=0, negative=0, score=0.0, ci_low=0.0, ci_high=0.0)],
-        "Word positions. Of two texts, BM25 prefers the other one in 4% of 100 pairs from 20 queries; QL sees no difference.",
+        "Word positions. Of two texts, BM25 scores the one in which two query words stand closest lower in 4% of 100 pairs "
+        "from 20 queries; QL sees no difference.",
     ),
     (
         [finding(study="mine/colour", meaning="prefers the text with more colours")],
@@ -192,7 +193,7 @@ class TestAxioms:
         ("kind 3; other", "Questions that could not be asked: kind 3; other."),
         (
             "documents without a word vector 2; not drawn 7",
-            "not drawn 7. Left out: documents without a word vector 2.",
+            "Left out: documents without a word vector 2; not drawn 7.",
         ),
     ],
 )

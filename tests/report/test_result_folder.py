@@ -81,7 +81,7 @@ def test_an_opened_folder_gives_the_report_that_is_in_it(tmp_path):
     found.report(tmp_path / "again.html")
     page = (tmp_path / "again.html").read_text(encoding="utf-8")
     assert page == (folder / "report.html").read_text(encoding="utf-8")
-    for section in ("sweeps", "overlap", "stability", "fidelity"):
+    for section in ("sweeps", "overlap", "stability"):
         assert f'id="{section}"' in page
     (folder / "sweep.csv").write_text("study,ranker\n1,2\n")
     with pytest.raises(BadInput, match=r"sweep\.csv"):

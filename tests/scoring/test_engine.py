@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -180,3 +182,35 @@ def test_every_batch_is_committed_before_the_next_is_scored(store):
     asked = grid(1, 0, 20)
     Engine(store, batch_size=5).score(Looking(), *asked)
     assert seen == [0, 5, 10, 15]
+
+
+@dataclass(frozen=True)
+class Overlapping:
+    """Says that it has begun, prints, and ends once another one has done something."""
+
+    begun: Event
+    end: Event
+    name: str = "overlapping"
+
+    def score(self, queries, docs):
+        self.begun.set()
+        assert self.end.wait(10)
+        print("loading")
+        return np.zeros(len(docs))
+
+
+def test_threads_that_score_at_once_keep_prints_of_rankers_apart_from_results(capsys):
+    out, (first, second, left) = sys.stdout, [Event() for _ in range(3)]
+
+    def work(ranker):
+        Engine().score(ranker, ["q"], ["d"], codes(0), codes(0))
+
+    threads = [Thread(target=work, args=[Overlapping(*events)]) for events in ((first, second), (second, left))]
+    threads[0].start()
+    assert first.wait(10)
+    threads[1].start()
+    threads[0].join()
+    left.set()
+    threads[1].join()
+    assert sys.stdout is out
+    assert capsys.readouterr() == ("", "loading\nloading\n")

@@ -6,6 +6,7 @@ Screenshots are kept in `$WHYRANK_SCREENSHOTS` where that names a folder.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,6 +16,7 @@ from explorer_server import HOSTILE, SCRIPT, explorer_of, served
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("explorer")]
 pytest.importorskip("fastapi", reason="the extra web is not installed")
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 VIEWS = ["/", "/charts", "/study?name=edited/typos", "/workbench", "/collected", "/terms?term=car"]
 
 
@@ -77,7 +79,7 @@ def type_in(page, **texts):
     """Type texts, and wait for their scores."""
 
     def answers_these(response):
-        sent = parse_qs(response.request.post_data or "")
+        sent = parse_qs(response.request.post_data or "", keep_blank_values=True)
         return response.url.endswith("/score") and all(sent.get(name) == [text] for name, text in texts.items())
 
     with page.expect_response(answers_these):
@@ -86,10 +88,11 @@ def type_in(page, **texts):
     settle(page)
 
 
-def press(page, label):
+def press(page, *labels):
     """Click on what puts texts into the workbench, and wait for their scores."""
     with page.expect_response("**/score"):
-        page.click(f"text={label}")
+        for label in labels:
+            page.click(f"text={label}")
     settle(page)
 
 
@@ -99,6 +102,7 @@ def test_every_view_fits(opened, view):
     page.wait_for_load_state("networkidle")
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_function("width => innerWidth === width", arg=width)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         keep(page, f"explorer{view.partition('?')[0].replace('/', '-')}-{width}")
 
@@ -130,6 +134,50 @@ def test_what_is_typed_edited_and_put_in_moves_the_scores(opened):
     keep(page, "explorer-edited")
 
 
+def test_what_is_typed_and_clicked_before_an_answer_comes_counts(opened, explorer, monkeypatch):
+    def late(name):
+        real = getattr(explorer, name)
+        monkeypatch.setattr(explorer, name, lambda *given: time.sleep(0.4) or real(*given))
+
+    late("edit")
+    late("scores")
+    page = opened("/workbench")
+    for words in ("fast", "fast car"):  # the second while the scores of the first are asked
+        with page.expect_request(lambda sent, words=words: parse_qs(sent.post_data or "").get("query") == [words]):
+            page.fill("#query", words)
+    type_in(page, a="A fast Ford.", b="A bicycle")
+    page.select_option("#edit", "repeat-document")
+    press(page, "Apply to A", "Apply to B")
+    assert (page.input_value("#a"), page.input_value("#b")) == ("A fast Ford. A fast Ford.", "A bicycle A bicycle")
+    page.select_option("#edit", "prepend-query")
+    page.click("text=Apply to A")
+    page.locator("#b").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("typed")
+    expect(page.locator("#a")).to_have_value("fast car A fast Ford. A fast Ford.")
+    expect(page.locator("#b")).to_have_value("typed")
+    settle(page)
+
+
+def test_what_is_said_stays_until_something_else_is_done(opened):
+    page = opened("/workbench")
+    message = page.locator("#message")
+    type_in(page, query="car", a="small", b="")
+    page.select_option("#edit", "case-fold")
+    page.click("text=Apply to A")
+    expect(message).to_contain_text("does not change this text")
+    type_in(page, a="SMALL")
+    expect(message).to_be_empty()
+    page.route("**/edit/a", lambda route: route.abort())
+    page.click("text=Apply to A")
+    expect(message).to_have_text("The explorer does not answer. Is it still running?")
+    page.errors.clear()  # those of the browser itself: a request was refused, and one failed
+    page.unroute("**/edit/a")
+    press(page, "Apply to A")
+    expect(message).to_be_empty()
+    expect(page.locator("#a")).to_have_value("small")
+
+
 def test_explanations_show_progress_can_be_cancelled_and_give_an_edit(opened):
     page = opened("/workbench")
     type_in(page, query="car", a=" ".join(f"w{i}" for i in range(190)), b="one two three")
@@ -146,10 +194,10 @@ def test_explanations_show_progress_can_be_cancelled_and_give_an_edit(opened):
 
 def test_two_browsers_collect_apart_and_run_a_study(opened):
     one, other = opened("/workbench"), opened("/workbench")
-    for text in ("one two", "one two three"):
+    for number, text in enumerate(("one two", "one two three"), 1):
         type_in(one, query="words", a=f"{text} more", b=text)
         one.click("text=Collect:")
-        one.wait_for_selector("#message >> text=Collected")
+        expect(one.locator("#message")).to_have_text(f"Collected: {number} so far.")
     one.click("nav >> text=Collected")
     one.click("text=Run as a study")
     row = one.locator("#work tbody tr", has_text="slow")
@@ -158,11 +206,10 @@ def test_two_browsers_collect_apart_and_run_a_study(opened):
     with one.expect_download() as download:
         one.click("text=Download")
     assert len(Path(download.value.path()).read_text().splitlines()) == 2
-    with one.expect_navigation():
-        one.locator("text=Remove").first.click()
-    assert one.locator(".pair").count() == 1
+    one.locator("text=Remove").first.click()
+    expect(one.locator(".pair")).to_have_count(1)
     other.click("nav >> text=Collected")
-    assert other.locator("text=Nothing is collected yet").is_visible()
+    expect(other.locator("text=Nothing is collected yet")).to_be_visible()
 
 
 def test_hostile_texts_are_shown_and_not_run(opened):

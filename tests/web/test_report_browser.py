@@ -17,6 +17,7 @@ import pytest
 from whyrank.cli.main import main
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("report")]
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 TEAS = ["mint", "rose", "sage", "lime", "fennel", "ginger", "nettle", "jasmine"]
 RANKER = """
 def rose(queries, docs):
@@ -26,7 +27,7 @@ def rough(queries, docs):
 """
 AUDITS = {
     "whole": ["matched/*", "TFC*", "LB2", "LNC2", "transferred/*", "bias/car-brand", "--tolerance", "10%", "--limit", "60",
-              "-r", "bm25", "-r", "ql", "-r", "mine=python:likes.py:rough"],
+              "-r", "bm25", "-r", "ql", "-r", "bm25(b=0)", "-r", "ql(mu=10)", "-r", "the old ranker=python:likes.py:rough"],
     "swept": ["matched/length|*", "--tolerance", "10%", "-r", "bm25", "-r", "bm25(b=0.9)", "--sweep", "--group", "bm25*",
               "--by", "relevance_group"],
     "bias": [f"bias/substitution(values={'+'.join(TEAS)},templates=tea.tsv)", "TFC1", "-r", "rose=python:likes.py:rose",
@@ -124,11 +125,15 @@ def test_studies_are_listed_sorted_filtered_and_unfolded(opened, audited, width)
     page.locator("details.more").evaluate_all("all => all.forEach((each) => { each.open = true; })")
     assert page.locator(".example:visible").count() >= whole
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out"
+    cut = page.locator("details.study .wide").evaluate_all(
+        "all => all.filter((e) => e.scrollWidth > e.clientWidth).length"
+    )
+    assert cut == 0 or width < 1280, "all figures of a study are seen at once on a desktop"
     page.click("#unfold")
     assert page.locator("details.study[open]").count() == 0
     link = page.locator(".headlines .subject").first
     link.click()
-    assert page.locator(f"{link.get_attribute('href')}[open] .body").is_visible()
+    expect(page.locator(f"{link.get_attribute('href')}[open] .body")).to_be_visible()
     keep(page, f"unfolded-{width}")
 
 
@@ -140,7 +145,14 @@ def test_the_first_screen_is_short_and_in_plain_words(opened, audited):
     assert 40 < len(words) <= 150
     text = " ".join(words)
     assert not re.search(r"[α-ωΑ-Ω]|\w/\w|\w\|\w|\b(axiom|TFC|LB2|nDCG|matched|edited|transferred)\b", text), text
-    linked = page.locator("#findings a.term").all()
+    names = page.locator(".legend li").all_inner_texts()
+    explained = page.locator("#glossary summary").inner_text().split(", ")
+    assert {"BM25", "QL"} <= set(names) & set(explained), "a reader need not know them"
+    samples = page.locator(".headlines .sample").all_inner_texts()
+    assert len(words) + 2 * len(samples) > 150 or min(map(len, samples)) > 60, (
+        "examples are as long as there is room for"
+    )
+    linked = [*page.locator("#findings a.term").all(), *page.locator(".legend a.term").all()]
     assert linked
     for term in linked:
         assert term.get_attribute("title")
@@ -169,7 +181,7 @@ def test_the_term_table_is_searched_and_the_glossary_unfolds(opened, audited):
     page.fill("#term", "Sage")
     assert rows.count() == 1
     page.locator("a.term").first.click()
-    assert page.locator("#glossary dl").is_visible()
+    expect(page.locator("#glossary dl")).to_be_visible()
 
 
 @pytest.mark.parametrize("name", AUDITS)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whyrank.cli.command import argument
-from whyrank.cli.console import plural, say, tell_failures
+from whyrank.cli.console import plural, say, tell_failures, write
 from whyrank.cli.options import BUNDLED_RANKERS
 from whyrank.cli.studies import StudyOptions, make_request, study_pattern
 from whyrank.core import Clock, Share, Whole, WhyrankError, check_writable, clocked, printable
@@ -192,7 +192,7 @@ class AuditCommand(StudyOptions):
         from whyrank.cli import show
 
         level = self.alpha, self.correction
-        print(printable(str(audit)))
+        write(str(audit))
         short = audit.names if sys.stdout.isatty() else {}  # a pipe gets every column, and call strings
         found = [replace(each, ranker=short.get(each.ranker, each.ranker)) for each in audit.findings]
         results = [replace(each, ranker=short.get(each.ranker, each.ranker)) for each in audit.details]

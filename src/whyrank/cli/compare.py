@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whyrank.cli.command import argument, refuse
-from whyrank.cli.console import Cell, plural, say, show_rows, tell_failures
+from whyrank.cli.console import Cell, plural, say, show_rows, tell_failures, write
 from whyrank.cli.options import check_file
 from whyrank.cli.studies import StudyOptions, make_request, study_pattern
 from whyrank.core import Share, WhyrankError, printable
@@ -73,7 +73,7 @@ class CompareCommand(StudyOptions):
             print(printable(json.dumps(report.plain(found), indent=1, ensure_ascii=False)))
         else:
             for line in gate.lines if gate else ():
-                print(printable(line))
+                write(line)
             if comparison is not None:
                 _show(comparison)
         self._write(audit, comparison, gate, names)
@@ -146,8 +146,7 @@ class CompareCommand(StudyOptions):
 
 def _show(comparison: Comparison) -> None:
     """Print the headlines, a table of studies and measures, the values of bias studies that differ, and notes."""
-    for line in comparison.headlines():
-        print(printable(line))
+    write("\n".join(comparison.headlines()))
 
     def columns(*lead: str) -> dict[str, Cell]:
         several = len({row.ranker for row in comparison.rows}) > 1

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from whyrank.scoring import Failure
 
 Cell = str | tuple[str, str] | Callable[[Any], str] | None
+_NAME = 40  # characters of names of studies that are never broken
 KEPT = 3  # columns of figures that no terminal is too narrow for
 _kept: list[str] = []
 
@@ -20,6 +21,14 @@ _kept: list[str] = []
 def say(text: str) -> None:
     """Print a line for the person at the terminal; standard output stays free for results."""
     print(printable(text), file=sys.stderr)
+
+
+def write(text: str) -> None:
+    """Print sentences on standard output; a terminal breaks them between words."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(printable(text), soft_wrap=not console.is_terminal)
 
 
 def plural(count: int, one: str, many: str = "") -> str:
@@ -62,7 +71,7 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left
     """Print a table; the first `left` columns are text, the rest figures. Plain text when not on a terminal.
 
     On a terminal, the last figures are left out where the table would be too wide, with what the caption says of them
-    (`name: words; name: words`); figures are never broken.
+    (`name: words; name: words`). Figures are never broken; names in the columns of figures are, between words.
     """
     from rich import box
     from rich.console import Console
@@ -77,14 +86,18 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left
                 if ":" in part:
                     kept = not {*part.partition(":")[0].split(", ")} <= {*gone}
                 parts += [part] * kept
-            lines += ["; ".join(parts)] * bool(parts)
+            lines += ["; ".join(parts)] * any(parts)
             kept = True
         lines += [f"left out for want of room: {', '.join(gone)}"] * bool(gone)
         head, foot = Text(printable(title), "table.title"), Text(printable("\n".join(lines)), "table.caption")
         grid = Table(title=head, box=box.SIMPLE, title_justify="left", caption=foot, caption_justify="left")
         for i, name in enumerate(header[:columns]):
+            if i:
+                wraps = i < left or any(row[i][:1].isalpha() and " " in row[i] for row in rows)
+            else:
+                wraps = any(len(row[0]) > _NAME for row in rows)
             grid.add_column(
-                Text(printable(name)), justify="left" if i < left else "right", overflow="fold", no_wrap=i >= left
+                Text(printable(name)), justify="left" if i < left else "right", overflow="fold", no_wrap=not wraps
             )
         for row in rows:
             grid.add_row(*(Text(printable(cell)) for cell in row[:columns]))

@@ -224,8 +224,8 @@ def _correlations(results: Sequence[BiasResult]) -> None:
     ]
     columns: dict[str, Cell] = {
         "study": "study", "ranker": "ranker", "of": "first", "with": "second", "given": "given", "n": ("n", "d"),
-        "Pearson": ("pearson", "+.3f"), "95% interval": lambda row: interval(row["low"], row["high"]),
-        "p": ("p_value", "p"), "p shift": ("p_shift", "p"), "Spearman": ("spearman", "+.3f"),
+        "Pearson": ("pearson", "+.3f"), "p": ("p_value", "p"), "p shift": ("p_shift", "p"),
+        "95% interval": lambda row: interval(row["low"], row["high"]), "Spearman": ("spearman", "+.3f"),
     }  # fmt: skip
     if rows:
         show_rows("", rows, columns, 5, _CORRELATIONS)

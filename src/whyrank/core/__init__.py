@@ -100,7 +100,7 @@ if TYPE_CHECKING:
         in_words,
     )
     from whyrank.core.plugins import load_plugins
-    from whyrank.core.progress import Progress, printable, silent, track
+    from whyrank.core.progress import Progress, apart_from_results, printable, silent, track
     from whyrank.core.protocols import Answered, Codes, Flags, Floats, Ints, Ranker, Study, ask, name_of
     from whyrank.core.registry import Registry, call_of
     from whyrank.core.seeds import generator, seed_for

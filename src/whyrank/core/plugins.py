@@ -7,12 +7,12 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable
-from contextlib import redirect_stdout
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 
 from whyrank.core.errors import BadInput
+from whyrank.core.progress import apart_from_results
 
 VARIABLE = "WHYRANK_PLUGINS"
 _loaded: dict[Path, BadInput | None] = {}
@@ -51,7 +51,7 @@ def _problem(path: Path) -> BadInput | None:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     try:
-        with redirect_stdout(sys.stderr):
+        with apart_from_results():
             spec.loader.exec_module(sys.modules[name])
     except (Exception, SystemExit) as error:  # other people's code may raise anything while it is imported
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]

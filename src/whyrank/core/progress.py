@@ -1,4 +1,4 @@
-"""For people who wait: a progress line for anything over two seconds, and texts that cannot steer a terminal."""
+"""What stands in a terminal: a progress line, texts that cannot steer it, and results apart from other prints."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
 
 if TYPE_CHECKING:
@@ -24,6 +25,22 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 def printable(text: str) -> str:
     """A text that cannot steer a terminal: control characters stand as `\\u001b`, which JSON reads back."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+_lock, _outputs = Lock(), list[TextIO]()
+
+
+@contextmanager
+def apart_from_results() -> Iterator[None]:
+    """Send what other people's code prints to standard error; several threads may do so at once."""
+    with _lock:
+        _outputs.append(sys.stdout)
+        sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        with _lock:  # whichever thread leaves last takes what the first one found
+            sys.stdout = _outputs.pop()
 
 
 class Progress:

@@ -39,7 +39,7 @@ def open_collection(spec: str | os.PathLike[str] | Collection, strict: bool = Fa
         spec = str(spec)
     if not isinstance(spec, str):
         made = "Collection.of and Collection.from_frames make one"
-        raise WhyrankError(f"collection must be a spec or a Collection, not {type(spec).__name__}; {made}")
+        raise WhyrankError(f"a collection is a name, a folder or a Collection, not {type(spec).__name__}; {made}")
     name = re.split(r"[:(]", spec.strip(), maxsplit=1)[0]
     try:
         found = collections.create(spec, strict=strict) if name in collections else folder(spec, strict)

@@ -263,14 +263,14 @@ class Pages:
 
 @cache
 def _files() -> dict[str, bytes]:
-    """The two files that pages load: all styles in one, and htmx."""
+    """The files that pages load: all styles in one, htmx, and what htmx leaves to do."""
     from whyrank.report.charts import dark_style
 
     own, report = files("whyrank.explorer") / "static", files("whyrank.report") / "templates"
     styles = [report / "palette.css", report / "report.css", own / "explorer.css"]
     return {
         "style.css": b"\n".join(each.read_bytes() for each in styles) + dark_style().encode(),
-        "htmx.min.js": (own / "htmx.min.js").read_bytes(),
+        **{name: (own / name).read_bytes() for name in ("htmx.min.js", "explorer.js")},
     }
 
 

@@ -35,8 +35,7 @@ class Job:
         self.id, self.what, self.total, self.done = token_urlsafe(9), what, total, 0
         self.result: Any = None
         self.error, self.cancelled = "", False
-        self._thread = Thread(target=self._run, args=(work,), daemon=True)
-        self._thread.start()
+        Thread(target=self._run, args=(work,)).start()
 
     @property
     def running(self) -> bool:
@@ -130,6 +129,11 @@ class Session:
         self.jobs[job.id] = job
         return job
 
+    def end(self) -> None:
+        """Cancel all jobs."""
+        for job in list(self.jobs.values()):
+            job.cancel()
+
 
 class Sessions:
     """The sessions by a random name, which only the browser and this process know."""
@@ -144,9 +148,13 @@ class Sessions:
             if name not in self._known:
                 name, new = token_urlsafe(24), Session()
                 while len(self._known) >= BROWSERS:
-                    for job in self._known.pop(next(iter(self._known))).jobs.values():
-                        job.cancel()
+                    self._known.pop(next(iter(self._known))).end()
             else:
                 new = self._known.pop(name)
             self._known[name] = new
             return name, new
+
+    def end(self) -> None:
+        """Cancel the jobs of all; Python waits for their batches, since it cannot end while torch works."""
+        for session in list(self._known.values()):
+            session.end()

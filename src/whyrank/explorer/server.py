@@ -41,7 +41,7 @@ def serve(explorer: Explorer, made: socket.socket, host: str, tell: Callable[[st
     port, name = made.getsockname()[1], f"[{host}]" if ":" in host else host
     address = f"http://{name}:{port}/" + (f"?token={token}" if token else "")
     settings = uvicorn.Config(
-        make_app(explorer, token), log_level="error", access_log=False, ws="none", server_header=False,
+        app := make_app(explorer, token), log_level="error", access_log=False, ws="none", server_header=False,
         timeout_graceful_shutdown=1,
     )  # fmt: skip
 
@@ -49,8 +49,11 @@ def serve(explorer: Explorer, made: socket.socket, host: str, tell: Callable[[st
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             tell(f"the explorer is at {address} (Ctrl-C ends it)")
-            Thread(target=explorer.warm_up, daemon=True).start()
+            Thread(target=explorer.warm_up).start()
             if browser:
                 Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-    Server(settings).run(sockets=[made])
+    try:
+        Server(settings).run(sockets=[made])
+    finally:
+        app.sessions.end()

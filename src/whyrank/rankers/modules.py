@@ -9,7 +9,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -23,7 +23,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Answered, BadInput, Floats, MissingExtra, Whole, WhyrankError, file_digest
+from whyrank.core import (
+    Answered,
+    BadInput,
+    Floats,
+    MissingExtra,
+    Whole,
+    WhyrankError,
+    apart_from_results,
+    file_digest,
+)
 from whyrank.rankers.base import Described, distinct
 from whyrank.rankers.fields import reads_fields, score_with_fields
 
@@ -220,7 +229,7 @@ def module_of(kind: str, resource: str) -> ModuleType:
     if not module or not name:
         raise WhyrankError(f"ranker '{kind}:{resource}': write {kind}:MODULE:NAME or {kind}:FILE.py:NAME")
     try:
-        with redirect_stdout(sys.stderr):
+        with apart_from_results():
             if module.endswith(".py"):
                 spec = importlib.util.spec_from_file_location(Path(module).stem, module)
                 assert spec is not None

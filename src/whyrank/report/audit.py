@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from whyrank.report.comparison import Comparison
 
 SHOWN_ROWS = 30  # studies that a notebook shows
+LISTED = 5  # texts of a query whose scores are compared in fidelity
 OPTIONS = ("tolerance", "margin", "analyzer", "compat", "pairs", "candidates", "respace", "pipeline", "query",
            "entity", "max_tokens", "conclusion")  # fmt: skip
 _FIGURES = ["scores", "diff", "effect", "finite"]  # what a result folder has of each contrast and ranker
@@ -236,9 +237,24 @@ class Audit:
 
     @cached_property
     def fidelity(self) -> dict[str, PerQuery]:
-        """How well each ranker stands in for the target, by query, over the texts that both have scored."""
-        others = [ranker for ranker in self.scores if ranker != self.target]
-        return {ranker: compare_runs(self.scores[self.target], self.scores[ranker], ks=()) for ranker in others}
+        """How well each ranker stands in for the target, by query, over the texts that both have scored.
+
+        Queries with fewer than five texts are left out, since two texts correlate by -1 or 1, whatever their scores;
+        and those whose texts a ranker scores all alike, so that the means of all rankers are over the same queries.
+        """
+        told = {
+            ranker: [query for query, texts in run.items() if len(texts) >= LISTED and len({*texts.values()}) > 1]
+            for ranker, run in self.scores.items()
+        }
+        answered = [set(queries) for queries in told.values() if queries]
+        runs = {
+            ranker: {
+                query: self.scores[ranker][query] for query in queries if all(query in each for each in answered)
+            }
+            for ranker, queries in told.items()
+        }
+        own = runs.pop(self.target, {})
+        return {ranker: compare_runs(own, run, ks=()) for ranker, run in runs.items() if own and run}
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.headlines)) or "No ranker shows a significant preference."
@@ -392,7 +408,7 @@ def audit(
     Args:
         rankers: call strings, objects with `name` and `score`, functions of queries and texts, models of
             sentence-transformers, or PyTerrier transformers; one, a list, or a mapping from names.
-        collection: a spec, or a collection.
+        collection: a name, a folder or a call string such as `files(docs=products.csv)`, or a `Collection`.
         studies: names, shell patterns or call strings of probes, axioms and bias studies, or study objects. By
             default all probes and axioms that the collection allows, and on the sample also a bias study.
         delta: a number, or a percentile of the ranker's own neighbour differences, over the run `candidates` where

@@ -214,10 +214,10 @@ def _overlap_of_measure(panels: Sequence[OverlapPanel], runs: Sequence[str]) -> 
 def fidelity_chart(audit: Audit) -> Any:
     """A panel for each ranker: its scores and those of the target for the same texts, less the query's mean."""
     first, data = audit.target, list[dict[str, Any]]()
-    for ranker in audit.fidelity:
+    for ranker, compared in audit.fidelity.items():
         points = list[Any]()
-        for query, scores in audit.scores[first].items():
-            own = audit.scores[ranker].get(query, {})
+        for query in compared.queries:
+            scores, own = (audit.scores[each].get(query, {}) for each in (first, ranker))
             both = np.array([(score, own[text]) for text, score in scores.items() if text in own]).reshape(-1, 2)
             both = both[np.isfinite(both).all(axis=1)]
             points += (both - both.mean(axis=0)).tolist() if len(both) > 1 else []

@@ -93,7 +93,7 @@ class Change:
 class Comparison:
     """What changed between two audits or rankers: `rows`, the largest significant differences first.
 
-    Differences are those of the second from the first. `uncompared` says why a study of both is not compared.
+    Differences are those of the second from the first. `uncompared` says why a study of the first is not compared.
 
     Example:
         >>> import whyrank
@@ -282,11 +282,11 @@ def compare_audits(
                 notes += [f"{study}, {labels[1]}: {note}"] if found and note else []
                 uncompared |= {study: note} if note and not found else {}
         rows += _measured(first, second, (old, new), labels, seed)
-    for name, mine, others in ((names[0], first, second), (names[1], second, first)):
-        if only := [study for study in mine.studies if study not in others.studies]:
-            notes.append(f"only in {name}: {', '.join(only)}")
     if all(row.study == EFFECTIVENESS for row in rows) and not uncompared:
         raise WhyrankError("the two audits have no study in common; run the same studies in both")
+    uncompared |= {study: f"{names[1]} does not have it" for study in first.studies if study not in second.studies}
+    if only := [study for study in second.studies if study not in first.studies]:
+        notes.append(f"only in {names[1]}: {', '.join(only)}")
     level = second.alpha if alpha is None else alpha
     ordered = sorted(_adjusted(rows, correction), key=lambda row: (not row.significant(level), -row.size))
     single = pairs[0] if len(pairs) == 1 and pairs[0][0] != pairs[0][1] else names
@@ -357,7 +357,7 @@ def _sentence(
         said = f"{changed(about)}{second} {one}; {first} {two}"
     else:
         up, down = found.positive, found.negative
-        more = abs(up[0] - up[1]) >= abs(down[0] - down[1])
+        more = round(abs(up[0] - up[1]) - abs(down[0] - down[1]), 9) >= 0  # without ties, both moved as far
         (setting, does), shares = prefers(new, about, more, undirected), up if more else down
         mine, base = (share(each, 0) for each in shares)
         said = f"{setting}{second} {does} in {mine} of {where(found.n, found.n_queries)}; {first} in {base}"

@@ -34,7 +34,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Example:
-    """One contrast with its texts and scores, the favoured text first."""
+    """One contrast with its texts and scores; of a symmetric study, the text that the ranker favours first."""
 
     query: str
     query_id: str
@@ -130,9 +130,12 @@ def _example(contrasts: Contrasts, reading: Reading, row: int) -> Example:
         Text(doc_id, contrasts.docs[doc][:KEPT], len(contrasts.docs[doc]), float(score))
         for doc_id, doc, score in zip(ids, contrasts.doc[row], reading.scores[row], strict=True)
     ]
+    diff = float(reading.diffs[row])
+    if contrasts.size == 2 and diff > 0 > texts[0].score - texts[1].score:  # an absolute difference
+        texts.reverse()
     query_id = "".join(_label(contrasts, "query_id", row))
     query = contrasts.queries[contrasts.query[row]]
-    return Example(query, query_id, tuple(texts), float(reading.diffs[row]), int(reading.effects[row]))
+    return Example(query, query_id, tuple(texts), diff, int(reading.effects[row]))
 
 
 def _label(contrasts: Contrasts, name: str, row: int) -> list[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,7 +25,7 @@ from whyrank.report import views, words
 from whyrank.report.arrow import encodable, plain
 from whyrank.report.examples import Compared, Example, Examples, compared, marker, shorten
 from whyrank.report.sentences import LEAST, Headline, headlines
-from whyrank.report.themes import GLOSSARY, THEMES, Words, label_of, theme_of, words_for
+from whyrank.report.themes import GLOSSARY, RANKERS, THEMES, Words, label_of, theme_of, words_for
 from whyrank.report.views import Row, StudySweep
 from whyrank.report.words import slug
 from whyrank.studies import FEW_QUERIES, LAST, Finding
@@ -41,8 +41,10 @@ _EMPTY: dict[str, Any] = {
 _FORMS = {"rank steps": "rank step", "pairs": "pair", "queries": "query", "prefers": "prefers", "favours": "bias",
           "the original": "original"}  # fmt: skip
 _TERMS = re.compile(rf"\b(?:{'|'.join(_FORMS)})\b")
+_CONTENTS = {"sweeps": "Rank steps", "table": "Term table"}  # where the id of a section is not its title
 _FEW_PAIRS = 30  # below, a row is pale
-_FIRST_SCREEN = 118  # words of title, rankers and sentences; contents and examples have about 32 more
+_FIRST_SCREEN = 150  # words
+_ROOMS = (12, 9, 7, 5, 4, 3)  # words of either text of an example there, as many as there is room for
 
 
 @dataclass(frozen=True)
@@ -103,24 +105,22 @@ def render(
     names = words.short_names(rankers)
     sections = _sections(audit, shown, sweeps, several)
     full = [section for section in sections if section.groups or (section.row.n and not section.row.tied)]
-    said, title = headlines(findings, audit.alpha, audit.symmetric, names), _title([names[each] for each in rankers])
-    while len(said) > LEAST and len(" ".join([title, *names.values(), *map(str, said)]).split()) > _FIRST_SCREEN:
-        said.pop()
+    said = headlines(findings, audit.alpha, audit.symmetric, names)
     page: dict[str, Any] = {
-        "title": title,
+        "title": _title([names[each] for each in rankers]),
         "collections": views.collections_of(findings),
         "several": several,
         "names": names,
         "numbers": {ranker: i % charts.CURVES for i, ranker in enumerate(rankers)},
         "contrasts": sum(section.row.n for section in sections),
-        "headlines": [(h, text, _sample(h.finding, shown)) for h, text in zip(said, _explained(said), strict=True)],
+        "contents": {"studies": "Studies"},
         "symmetric": audit.symmetric,
         "anchors": {(s.row.study, s.row.collection): s.anchor for s in full},
         "themes": [(t, q, own) for t, q in THEMES.items() if (own := [s for s in full if s.theme == t])],
         "studies": len(sections),
         "unanswered": [s for s in sections if s not in full and not s.row.n],
         "tied": [s for s in sections if s not in full and s.row.n],
-        "glossary": GLOSSARY,
+        "glossary": GLOSSARY | {names[r]: RANKERS[call] for r in rankers if (call := r.partition("(")[0]) in RANKERS},
         "alpha": audit.alpha,
         "correction": words.correction_words(audit.correction),
         "by": audit.settings.get("by"),
@@ -162,7 +162,24 @@ def render(
     if audit.fidelity:
         label = f"Scores of {', '.join(names[ranker] for ranker in audit.fidelity)} and of {names[audit.target]}"
         page["fidelity_chart"] = charts.picture(charts.fidelity_chart(audit), label)
+    for name, there in (("sweeps", "sweep_chart"), ("effectiveness", "effectiveness"), ("effectiveness", "overlap"),
+                        ("fidelity", "fidelity"), ("table", "table"), ("stability", "stability")):  # fmt: skip
+        page["contents"] |= {name: _CONTENTS.get(name, name.capitalize())} if page[there] else {}
+    page["contents"] |= {"glossary": "Glossary", "settings": "Settings"}
+    explained = list(zip(said, _explained(said), strict=True))
+    for most, room in product(range(len(said), min(len(said), LEAST) - 1, -1), _ROOMS):
+        page["headlines"] = [(h, text, _sample(h.finding, shown, room)) for h, text in explained[:most]]
+        if _words_of_first_screen(page) <= _FIRST_SCREEN:
+            break
     return fill("report", ("palette", "report"), page)
+
+
+def _words_of_first_screen(page: Mapping[str, Any]) -> int:
+    """How many words stand above the studies: contents, names of rankers, title, sentences and examples."""
+    shown = ["whyrank", *page["contents"].values(), *page["names"].values(), page["title"]]
+    for headline, _, sample in page["headlines"]:
+        shown += [str(headline), *([sample.first, "over", sample.second] if sample else [])]
+    return sum(bool(re.search(r"\w", word)) for text in shown for word in text.split())
 
 
 def fill(name: str, styles: Sequence[str], values: Mapping[str, Any]) -> str:
@@ -257,16 +274,17 @@ def _explained(said: Sequence[Headline]) -> list[Markup]:
     return texts
 
 
-def _sample(finding: Finding, examples: Mapping[tuple[str, str], Examples]) -> Compared | None:
+def _sample(finding: Finding, examples: Mapping[tuple[str, str], Examples], room: int) -> Compared | None:
     """A few words of both texts of the clearest example of what a finding says, those of the chosen text first."""
     found, low = examples.get((finding.study, finding.ranker), Examples()), (finding.score or 0.0) < 0
     side, about = found.low if low else found.high, words_for(finding.study)
     if not side or len(side[0].texts) != 2:
         return None
     if (about and about.edited) or finding.range is not None:
-        both = pair_of(side[0], True, 1, 3)
+        both = pair_of(side[0], True, room // 3, room)
     else:
-        both = Compared(*(escape(shorten(text.text, 20)) for text in side[0].texts))
+        mark = marker(side[0].query)
+        both = Compared(*(mark(shorten(text.text, 7 * room)) for text in side[0].texts))
     return Compared(both.second, both.first) if low else both
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from whyrank.report.themes import OTHER, Words, words_for
+from whyrank.report.themes import OTHER, OTHER_ONE, Words, words_for
 from whyrank.report.views import differs, is_clear, rows_of
 from whyrank.report.words import count, listed, share
 from whyrank.studies import FEW_QUERIES, Finding
@@ -176,7 +176,9 @@ def prefers(finding: Finding, about: Words | None, up: bool, undirected: bool = 
     if about is None:
         meaning = finding.meaning or f"agrees with {finding.study}"
         return "", meaning if up else f"goes against “{meaning}”"
-    return f"{about.setting}, ", f"prefers {about.first if up else about.second}"
+    rejects = not up and about.second == OTHER_ONE
+    does = f"scores {about.first} lower" if rejects else f"prefers {about.first if up else about.second}"
+    return f"{about.setting}, ", does
 
 
 def _tail(f: Finding, subject: Finding, about: Words | None, alpha: float, undirected: bool) -> tuple[str, str]:

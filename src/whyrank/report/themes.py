@@ -46,6 +46,17 @@ GLOSSARY = {
     "control": "A copy of the text whose tokens are joined by blanks and nothing else, to show what the editing "
     "itself does.",
 }
+RANKERS = {  # by their call, without arguments
+    "bm25": "A ranker that counts the words of the query in a text. Rare words count more, repeated ones less "
+    "each time, and those of long texts less.",
+    "ql": "Query likelihood, a ranker that counts words as BM25 does, and asks how likely a text makes the query.",
+    "bm25t:bundled": "BM25 with a thesaurus of what the neural model takes for related: such words count too.",
+    "cross:bundled": "A neural network that reads query and text together (a cross-encoder), and learned from "
+    "examples which texts answer a query.",
+}
+
+
+ORIGINAL, OTHER_ONE = "the original", "the other one"
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ class Words:
     label: str
     setting: str
     first: str
-    second: str = "the other one"
+    second: str = OTHER_ONE
     expected: int | None = None
     trivial: bool = False
 
@@ -71,7 +82,6 @@ class Words:
         return self.second == ORIGINAL
 
 
-ORIGINAL = "the original"
 _PAIR = "Of two texts"
 _LIKE = "Of two otherwise similar texts"
 _SAME = "Of two texts that say the same"

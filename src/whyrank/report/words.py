@@ -16,7 +16,7 @@ from whyrank.studies import Finding
 DASH = "–"
 MINUS = "−"
 _REASON = re.compile(r".+ ([0-9][0-9,]*)", re.DOTALL)
-_NO_QUESTION = re.compile(r"(?:.+: )?(?:words|documents|queries) ", re.DOTALL)  # what semantic axioms count
+_NO_QUESTION = re.compile(r"(?:.+: )?(?:words|documents|queries|not drawn) ", re.DOTALL)  # axioms may count words
 _THREE_TEXTS = ("TFC2",)
 _ACRONYMS = ("bm25", "bm25t", "ql", "qlt")
 _BUNDLED = {"cross:bundled": "the neural model", "bm25t:bundled": "thesaurus BM25"}
@@ -103,7 +103,8 @@ def difference_interval(finding: Finding) -> str:
 def dropped_words(dropped: str) -> str:
     """How many questions could not be asked and why, as sentences; `dropped` is the field of a finding.
 
-    Words, documents and queries that were left out are no questions, and are listed apart.
+    Words, documents and queries that were left out are no questions, and what was not drawn could have been asked:
+    both are listed apart.
     """
     reasons = dropped.split("; ") if dropped else []
     questions, others = ([r for r in reasons if bool(_NO_QUESTION.match(r)) is kind] for kind in (False, True))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core import Answered, Floats, Ranker, WhyrankError, ask, printable
+from whyrank.core import Answered, Floats, Ranker, WhyrankError, apart_from_results, ask, printable
 
 
 class Failure(NamedTuple):
@@ -87,7 +85,7 @@ def time_out(batch: Batch, seconds: float) -> BatchScores:
 def _try(ranker: Ranker, queries: Sequence[str], docs: Sequence[str]) -> Answered | str:
     """The scores, with reasons where there are none; or the one reason why there are none at all."""
     try:
-        with redirect_stdout(sys.stderr):  # what a ranker prints must not mix with results
+        with apart_from_results():
             return ask(ranker, list(queries), list(docs))
     except WhyrankError:
         raise

