@@ -61,3 +61,9 @@ def test_the_other_way_round_a_pipeline_is_a_ranker():
 def test_a_frame_without_texts_is_refused():
     with pytest.raises(pt.validate.InputValidationError, match="text"):
         Transformer(length).transform(FRAME.drop(columns="text"))
+
+
+def test_pairs_without_a_score_are_left_out():
+    with pytest.warns(UserWarning, match="no finite score, left out: 1"):
+        found = Transformer(lambda queries, docs: [np.nan if "sleep" in doc else 1.0 for doc in docs])(FRAME)
+    assert found[["qid", "docno", "score", "rank"]].values.tolist() == [["1", "a", 1.0, 0], ["2", "a", 1.0, 0]]
