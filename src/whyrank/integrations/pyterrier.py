@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyterrier as pt
 
-from whyrank.core import Ranker
+from whyrank.core import Ranker, WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, as_ranker
 from whyrank.scoring import Engine, default_engine, warn_of
@@ -48,6 +48,10 @@ class Transformer(pt.Transformer):
     def transform(self, inp: Any) -> Any:
         """The frame with the columns `score` and `rank` of this ranker, without pairs that get no finite score."""
         pt.validate.result_frame(inp, extra_columns=["query", "text"])
+        if inp[["query", "text"]].isna().any(axis=None):
+            raise WhyrankError(
+                "the column query or text has empty cells; fill them first, such as by pt.text.get_text"
+            )
         (queries, query), (docs, doc) = (index_texts(inp[name].tolist()) for name in ("query", "text"))
         if not len(inp):
             return pt.model.add_ranks(inp.assign(score=0.0))
