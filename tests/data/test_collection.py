@@ -45,6 +45,8 @@ def test_a_lazy_mapping_is_kept_unread():
         ({"docs": [("a", "x"), ("a", "y")]}, r"docs: item 2: id 'a' occurs twice"),
         ({"docs": {1: "x"}}, r"docs: item 1: expected an id and a text, found \(1, 'x'\)"),
         ({"queries": {"\ud800": "x"}}, r"queries: item 1: expected an id and a text"),
+        ({"runs": {"r": [("1", "a", 0.5)]}}, r"run 'r': is no mapping; give \{run: \{query id: \{"),
+        ({"runs": {"1": {"a": 0.5}}}, "run '1': is no mapping"),
         ({"qrels": [("1", "a")]}, r"qrels: item 1: expected a query id, a document id and an integer grade"),
         ({"qrels": [("1", "a", 0.5)]}, r"qrels: item 1: expected .* found \('1', 'a', 0\.5\); ids are strings"),
         ({"qrels": [("1", "a", 1), ("1", "a", 2)]}, r"qrels: item 2: document 'a' has two grades for query '1'"),

@@ -11,6 +11,7 @@ pd = pytest.importorskip("pandas")
 from ir_measures import P  # noqa: E402
 
 import whyrank  # noqa: E402
+from whyrank.core import WhyrankError  # noqa: E402
 from whyrank.integrations.pyterrier import Transformer  # noqa: E402
 
 FRAME = pd.DataFrame(
@@ -61,3 +62,11 @@ def test_the_other_way_round_a_pipeline_is_a_ranker():
 def test_a_frame_without_texts_is_refused():
     with pytest.raises(pt.validate.InputValidationError, match="text"):
         Transformer(length).transform(FRAME.drop(columns="text"))
+    with pytest.raises(WhyrankError, match="empty cells"):
+        Transformer(length).transform(FRAME.assign(text=[None, "cats", "dogs"]))
+
+
+def test_pairs_without_a_score_are_left_out():
+    with pytest.warns(UserWarning, match="no finite score, left out: 1"):
+        found = Transformer(lambda queries, docs: [np.nan if "sleep" in doc else 1.0 for doc in docs])(FRAME)
+    assert found[["qid", "docno", "score", "rank"]].values.tolist() == [["1", "a", 1.0, 0], ["2", "a", 1.0, 0]]

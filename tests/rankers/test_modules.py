@@ -82,6 +82,16 @@ def test_what_is_not_there_is_one_clear_line(module, kind, resource):
         ranker.score(["q"], ["d"])
 
 
+@pytest.mark.parametrize("kind", ["python", "pyterrier"])
+def test_the_line_that_failed_is_named(tmp_path, kind):
+    (tmp_path / "half.py").write_text("class Needs:\n    def __init__(self, path):\n        pass\n")
+    with pytest.raises(WhyrankError, match=r"Needs' cannot be made: TypeError: .* argument: 'path'$"):
+        open_ranker(f"{kind}:{tmp_path}/half.py:Needs").score(["q"], ["d"])
+    (tmp_path / "broken.py").write_text("x = 1\ny = x / 0\n")
+    with pytest.raises(WhyrankError, match=r"imported: ZeroDivisionError: division by zero at .*broken\.py:2$"):
+        open_ranker(f"{kind}:{tmp_path}/broken.py:f").score(["q"], ["d"])
+
+
 class TestIdentity:
     SCORE = "def score(queries, docs):\n    return [WEIGHT for _ in docs]\n"
 
@@ -262,7 +272,7 @@ class TestTransformers:
             ("Silent", "gave back no column 'score'"),
             ("Nothing", "gave back no column 'qid'"),
             ("Twice", "two rows for one pair"),
-            ("Costly", "cannot be made: no index here"),
+            ("Costly", r"cannot be made: \w+: no index here at .*\.py:\d+"),
             ("number", "'number' is no transformer"),
             ("missing", "'missing' is no transformer"),
         ],

@@ -72,6 +72,8 @@ class Collection:
         references = References(given, kept, strict)
         notes += references.check("qrels", judged)
         for run_name, run in (runs or {}).items():
+            if not isinstance(run, Mapping) or not all(isinstance(scores, Mapping) for scores in run.values()):
+                raise BadInput(f"run {run_name!r}", "is no mapping", "give {run: {query id: {document id: score}}}")
             notes += references.check(f"run {run_name!r}", run)
         scale = grades_for(name, judged, notes, grades)
         return cls(name, kept, given, judged, runs or {}, titles or {}, scale, notes, fields or {})

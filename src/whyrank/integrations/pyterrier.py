@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
 import pyterrier as pt
 
-from whyrank.core import Ranker
+from whyrank.core import Ranker, WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, as_ranker
-from whyrank.scoring import Engine, default_engine
+from whyrank.scoring import Engine, default_engine, warn_of
 from whyrank.studies import index_texts
 
 
@@ -45,12 +46,19 @@ class Transformer(pt.Transformer):
         self.engine = engine or default_engine()
 
     def transform(self, inp: Any) -> Any:
-        """The frame with the columns `score` and `rank` of this ranker; a pair that has no score gets NaN."""
+        """The frame with the columns `score` and `rank` of this ranker, without pairs that get no finite score."""
         pt.validate.result_frame(inp, extra_columns=["query", "text"])
+        if inp[["query", "text"]].isna().any(axis=None):
+            raise WhyrankError(
+                "the column query or text has empty cells; fill them first, such as by pt.text.get_text"
+            )
         (queries, query), (docs, doc) = (index_texts(inp[name].tolist()) for name in ("query", "text"))
         if not len(inp):
             return pt.model.add_ranks(inp.assign(score=0.0))
-        return pt.model.add_ranks(inp.assign(score=self.engine.score(self.ranker, queries, docs, query, doc).values))
+        scores = self.engine.score(self.ranker, queries, docs, query, doc)
+        warn_of(scores.failures, self.ranker, self.engine)
+        finite = np.isfinite(scores.values)
+        return pt.model.add_ranks(inp[finite].assign(score=scores.values[finite]))
 
     def __repr__(self) -> str:
         return f"whyrank({self.ranker.name})"

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
+from traceback import extract_tb
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
@@ -60,6 +61,13 @@ class ModuleRanker(Described):
     @cached_property
     def _attribute(self) -> Any:
         return getattr(self._module, self.resource.rpartition(":")[2], None)
+
+    def _make(self, maker: Callable[[], Any]) -> Any:
+        """What somebody's class or function makes when it is called without arguments."""
+        try:
+            return maker()
+        except Exception as error:  # other people's code may raise anything
+            raise WhyrankError(f"ranker '{self.registered}:{self.resource}' cannot be made: {_why(error)}") from error
 
     @cached_property
     def _source(self) -> str:
@@ -124,7 +132,7 @@ class PythonRanker(ModuleRanker):
             name = self.resource.rpartition(":")[2]
             raise WhyrankError(f"ranker 'python:{self.resource}': {self._module.__name__} has no callable {name!r}")
         if isinstance(found, type):
-            found = found()
+            found = self._make(found)
         function: Callable[..., Any] = getattr(found, "score", found)
         return function
 
@@ -165,10 +173,7 @@ class PyTerrierRanker(ModuleRanker):
     def _transformer(self) -> Any:
         found, what = self._attribute, f"ranker 'pyterrier:{self.resource}'"
         if (isinstance(found, type) or not hasattr(found, "transform")) and callable(found):
-            try:
-                found = found()
-            except Exception as error:  # other people's code may raise anything
-                raise WhyrankError(f"{what} cannot be made: {error}") from error
+            found = self._make(found)
         if not hasattr(found, "transform"):
             name = self.resource.rpartition(":")[2]
             raise WhyrankError(f"{what}: {name!r} is no transformer; it needs transform(df)")
@@ -236,7 +241,15 @@ def module_of(kind: str, resource: str) -> ModuleType:
                 sys.path.insert(0, str(Path.cwd()))  # a console script does not look in the working folder by itself
             return importlib.import_module(module)
     except (Exception, SystemExit) as error:  # other people's code may raise anything while it is imported
-        raise WhyrankError(f"ranker '{kind}:{resource}' cannot be imported: {error}") from error
+        raise WhyrankError(f"ranker '{kind}:{resource}' cannot be imported: {_why(error)}") from error
+
+
+def _why(error: BaseException) -> str:
+    """What other people's code raised, and at which line of it."""
+    ours = (__file__, importlib.__file__, "<frozen ")
+    theirs = [each for each in extract_tb(error.__traceback__) if not each.filename.startswith(ours)]
+    where = f" at {theirs[-1].filename}:{theirs[-1].lineno}" if theirs else ""
+    return f"{type(error).__name__}: {error}{where}"
 
 
 def source_digest(module: ModuleType, depends_on: object = ()) -> str:

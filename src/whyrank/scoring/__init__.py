@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         rescore,
         retrieve,
         score_candidates,
+        warn_of,
     )
     from whyrank.scoring.store import ScoreStore
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias
 
@@ -55,10 +55,15 @@ def rank(
         run, failures = rerank(engine, made, collection, candidates)
     if failures and not any(run.values()):
         raise WhyrankError(f"{made.name!r} has no finite score for any document ({failures[0].reason})")
+    warn_of(failures, made, engine)
+    return {query_id: dict(islice(scores.items(), depth)) for query_id, scores in run.items()}
+
+
+def warn_of(failures: Sequence[Failure], ranker: Ranker, engine: Engine) -> None:
+    """Say how many pairs are left out, because they have no finite score, and why the first."""
     if failures:
         reason = one_line(failures[0].reason)
-        engine.warn(f"pairs that {made.name!r} gives no finite score, left out: {len(failures):,} ({reason})")
-    return {query_id: dict(islice(scores.items(), depth)) for query_id, scores in run.items()}
+        engine.warn(f"pairs that {ranker.name!r} gives no finite score, left out: {len(failures):,} ({reason})")
 
 
 def rerank(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from itertools import combinations
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,7 +14,6 @@ from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.studies.axioms import axioms, parse_expression, preferences, save_preferences
 from whyrank.studies.axioms.counts import DIV, TFC1, TFC2
-from whyrank.studies.axioms.preferences import features_table, preference_table
 
 DOCS = {"a": "x y", "b": "x x y", "c": "z", "d": "y y x", "e": "x", "alone": "x z"}
 COLLECTION = Collection.of(
@@ -27,6 +28,13 @@ COMMON = {"analyzer": "whitespace", "pairs": "all"}
 
 def made(texts=ASKED, **more):
     return [parse_expression(text, **{**COMMON, **more}) for text in texts]
+
+
+def preference_table(given, features=False):
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "table.parquet"
+        save_preferences(path, given, COLLECTION, features)
+        return pq.read_table(path)
 
 
 def names(texts=ASKED):
@@ -49,7 +57,7 @@ def alone(axiom, query_id: str, one: str, two: str) -> int:
 
 class TestPairs:
     def test_every_pair_once_with_what_each_axiom_says_alone(self):
-        found = preference_table(made(), COLLECTION)
+        found = preference_table(made())
         assert found.column_names == ["query_id", "doc_a", "doc_b", *names(), "relevance_a", "relevance_b"]
         rows = found.to_pylist()
         pairs = [(q, a, b) for q in ("1", "2", "3", "none") for a, b in combinations(pool(q), 2)]
@@ -64,22 +72,26 @@ class TestPairs:
 
     def test_names_leave_out_what_is_the_same_for_all(self):
         axiom = TFC1(length=5, analyzer="whitespace", pairs="top:2", candidates="r", seed=3)
-        table = preference_table([axiom], COLLECTION)
+        table = preference_table([axiom])
         assert table.column_names[3] == "TFC1(analyzer=whitespace,length=5)"
         assert axioms.create("axiom/" + table.column_names[3]) == TFC1(length=5, analyzer="whitespace")
         assert json.loads(table.schema.metadata[b"whyrank.axioms"]) == {table.column_names[3]: axiom.id}
         assert table.num_rows == 1
 
     def test_names_of_ones_own(self):
-        table = preference_table({"both": TFC1() & DIV(), "one": TFC1()}, COLLECTION)
+        table = preference_table({"both": TFC1() & DIV(), "one": TFC1()})
         assert table.column_names[3:5] == ["both", "one"]
-        assert preference_table(["TFC1 & DIV"], COLLECTION).column_names[3] == "TFC1 & DIV", "as it is written"
-        assert features_table({"one": TFC1()}, COLLECTION).column_names[2:5] == ["one mean", "one max", "one min"]
+        assert preference_table(["TFC1 & DIV"]).column_names[3] == "TFC1 & DIV", "as it is written"
+        assert preference_table({"one": TFC1()}, features=True).column_names[2:5] == [
+            "one mean",
+            "one max",
+            "one min",
+        ]
 
 
 class TestFeatures:
     def test_mean_largest_and_least_over_the_others(self):
-        rows = features_table(made(), COLLECTION).to_pylist()
+        rows = preference_table(made(), features=True).to_pylist()
         assert [(row["query_id"], row["doc_id"]) for row in rows] == [
             (q, d) for q in ("1", "2", "3") for d in pool(q)
         ]
@@ -99,9 +111,8 @@ class TestFiles:
     @pytest.mark.parametrize("rows", [1, 3, 1 << 18])
     @pytest.mark.parametrize("features", [False, True])
     def test_a_file_is_the_table(self, tmp_path, monkeypatch, rows, features):
+        path, table = tmp_path / "p.parquet", preference_table(made(), features)
         monkeypatch.setattr(preferences, "ROWS", rows)
-        path = tmp_path / "p.parquet"
-        table = (features_table if features else preference_table)(made(), COLLECTION)
         assert save_preferences(path, made(), COLLECTION, features) == table.num_rows
         found = pq.read_table(path)
         assert found.to_pylist() == table.to_pylist()
@@ -132,6 +143,6 @@ class TestFiles:
 )
 def test_wrong_axioms(given, says, tmp_path):
     with pytest.raises(WhyrankError, match=says):
-        preference_table(given, COLLECTION)
+        preference_table(given)
     with pytest.raises(WhyrankError, match=r"\.parquet"):
         save_preferences(tmp_path / "p.csv", ["TFC1"], COLLECTION)

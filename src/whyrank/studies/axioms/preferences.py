@@ -27,29 +27,16 @@ Named = Mapping[str, Axiom]
 Given = Iterable[Axiom | str] | Named
 
 
-def preference_table(axioms: Given, collection: Collection) -> Any:
-    """All pairs of documents of each query, each once, with a column of +1, -1 and 0 for each axiom.
-
-    The columns are query_id, doc_a, doc_b, one per axiom (+1 where doc_a must beat doc_b), relevance_a and
-    relevance_b (null where unjudged). The column of an expression has its name as it is written, that of an axiom its
-    call string without `axiom/`; in a mapping, the keys are the names. Full call strings are in the metadata.
-    """
-    named = columns_of(axioms)
-    return _concatenate(_tables(named, collection, features=False), _schema(named, features=False))
-
-
-def features_table(axioms: Given, collection: Collection) -> Any:
-    """One row per query and document, with the mean, largest and least preference over the query's other documents.
-
-    The columns are query_id, doc_id, `NAME mean`, `NAME max`, `NAME min` for each axiom (null for a document that is
-    alone) and relevance (null where unjudged).
-    """
-    named = columns_of(axioms)
-    return _concatenate(_tables(named, collection, features=True), _schema(named, features=True))
-
-
 def save_preferences(path: str | PathLike[str], axioms: Given, collection: Collection, features: bool = False) -> int:
-    """Write the table of pairs, or of features, to a `.parquet` file, query by query; gives the number of rows."""
+    """Write what axioms prefer to a `.parquet` file, query by query; gives the number of rows.
+
+    A row is a pair of documents of a query, each pair once: query_id, doc_a, doc_b, one column per axiom (+1 where
+    doc_a must beat doc_b, -1 the other way round, else 0), relevance_a and relevance_b (null where unjudged). The
+    column of an expression has its name as it is written, that of an axiom its call string without `axiom/`; in a
+    mapping, the keys are the names. Full call strings are in the metadata. With `features` a row is a document of a
+    query: query_id, doc_id, the mean, largest and least preference over the query's other documents as `NAME mean`,
+    `NAME max` and `NAME min` (null for a document that is alone), and relevance.
+    """
     if Path(path).suffix != ".parquet":
         raise WhyrankError(f"{path}: preferences are written as .parquet; name the file so")
     named = columns_of(axioms)
