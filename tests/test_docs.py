@@ -256,6 +256,19 @@ def test_commands_print_what_the_page_shows(page, tmp_path, newcomer):
             assert [part for part in f"\n{shown}".split("\n...") if words_of(part) not in printed] == [], command
 
 
+@pytest.mark.slow
+def test_the_picture_of_a_sweep_is_what_its_command_draws(tmp_path, newcomer):
+    page = (DOCS / "concepts" / "statistics.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"`(whyrank audit [^`]*--sweep --out res)`", page)
+    assert on_a_terminal(command, tmp_path, newcomer)[0] == 0
+    written = [
+        "".join(ElementTree.parse(path).getroot().itertext())
+        for path in (tmp_path / "res" / "sweep.svg", DOCS / "images" / "sweep.svg")
+    ]
+    assert written[0] == written[1]
+    assert "stable from 83" in written[0]
+
+
 def on_a_terminal(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str]:
     """The exit code of a command, and what it prints."""
     ours, theirs = pty.openpty()
