@@ -103,7 +103,7 @@ def test_export_of_synonyms(whyrank, files, tmp_path):
 
 def test_words_of_the_package_and_of_a_collection(whyrank, tmp_path):
     """A table of stems shows words beside them, finds terms by their words, and exports words of the sample."""
-    code, out, _ = whyrank("tables", "show", "bundled", "Automobile", "--show", "1")
+    code, out, _ = whyrank("tables", "show", "bundled", "Automobiles", "--show", "1")
     assert code == 0
     assert ["automot", "automotive"] in [line.split()[:2] for line in out.splitlines()]
     out = tmp_path / "s.txt"

@@ -26,7 +26,7 @@ class ShowCommand:
 
     Attributes:
         table: a term table: .parquet, .arrow, .tsv or .tsv.gz.
-        terms: terms to look up, as the analyzer writes them; of the package's tables also words.
+        terms: terms or words to look up.
         show: how many rows to show.
         json: print JSON on standard output.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from whyrank.core import Codes, Flags, Ints, NonNegative, Share, Whole, WhyrankError, check
 from whyrank.tables.parts import ArrowTerms, check_entries, check_numbers, check_shapes, check_terms
+from whyrank.text import analyzers
 from whyrank.text.steps import lower
 
 if TYPE_CHECKING:
@@ -189,10 +191,12 @@ class TermTable:
         return self.words.get(term, term)
 
     def term(self, text: str) -> str | None:
-        """The term for a text, if there is one: the text, in lower case, or the stem that texts write so."""
-        low = lower(text)
-        stems = (stem for stem, word in self.words.items() if lower(word) == low)
-        known = (each for each in (text, low, *stems) if each in self.query_numbers or each in self.doc_numbers)
+        """The term for a word, if the table has it: as it is, in lower case, or as the table's analyzer writes it."""
+        forms = [text, lower(text)]
+        if analyzer := self.facts.get("analyzer"):
+            with suppress(WhyrankError):  # an analyzer that is not installed
+                forms += analyzers.create(str(analyzer)).terms(text)
+        known = (each for each in forms if each in self.query_numbers or each in self.doc_numbers)
         return next(known, None)
 
     def row_numbers(self) -> Codes:
