@@ -106,6 +106,8 @@ def test_words_of_the_package_and_of_a_collection(whyrank, tmp_path):
     code, out, _ = whyrank("tables", "show", "bundled", "Automobiles", "--show", "1")
     assert code == 0
     assert ["automot", "automotive"] in [line.split()[:2] for line in out.splitlines()]
+    code, _, err = whyrank("tables", "show", "bundled", "cheap car")
+    assert (code, "unknown term 'cheap car'" in err) == (2, True)
     out = tmp_path / "s.txt"
     code, _, err = whyrank("tables", "export", "bundled", "--as", "synonyms", "--top", "1", "-c", "sample", "-o", out)
     assert code == 0

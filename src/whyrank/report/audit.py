@@ -242,16 +242,15 @@ class Audit:
         Queries with fewer than five texts are left out, since two texts correlate by -1 or 1, whatever their scores;
         and those whose texts a ranker scores all alike, so that the means of all rankers are over the same queries.
         """
-        told = {
-            ranker: [query for query, texts in run.items() if len(texts) >= LISTED and len({*texts.values()}) > 1]
+        ranked = {  # the queries that a ranker orders
+            ranker: {query for query, texts in run.items() if len(texts) >= LISTED and len({*texts.values()}) > 1}
             for ranker, run in self.scores.items()
         }
-        answered = [set(queries) for queries in told.values() if queries]
+        ranked = {ranker: queries for ranker, queries in ranked.items() if queries}
+        shared = set.intersection(*ranked.values()) if ranked else set[str]()
         runs = {
-            ranker: {
-                query: self.scores[ranker][query] for query in queries if all(query in each for each in answered)
-            }
-            for ranker, queries in told.items()
+            ranker: {query: texts for query, texts in self.scores[ranker].items() if query in shared}
+            for ranker in ranked
         }
         own = runs.pop(self.target, {})
         return {ranker: compare_runs(own, run, ks=()) for ranker, run in runs.items() if own and run}

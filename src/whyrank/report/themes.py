@@ -51,8 +51,8 @@ RANKERS = {  # by their call, without arguments
     "each time, and those of long texts less.",
     "ql": "Query likelihood, a ranker that counts words as BM25 does, and asks how likely a text makes the query.",
     "bm25t:bundled": "BM25 with a thesaurus of what the neural model takes for related: such words count too.",
-    "cross:bundled": "A neural network that reads query and text together (a cross-encoder), and learned from "
-    "examples which texts answer a query.",
+    "cross:bundled": "A neural network that reads query and text together (a cross-encoder), and was trained to "
+    "score as two larger ones do.",
 }
 
 

@@ -195,7 +195,8 @@ class TermTable:
         forms = [text, lower(text)]
         if analyzer := self.facts.get("analyzer"):
             with suppress(WhyrankError):  # an analyzer that is not installed
-                forms += analyzers.create(str(analyzer)).terms(text)
+                made = analyzers.create(str(analyzer)).terms(text)
+                forms += made if len(made) == 1 else []  # several words are no term
         known = (each for each in forms if each in self.query_numbers or each in self.doc_numbers)
         return next(known, None)
 
